@@ -1,0 +1,39 @@
+/* config.json and the preprocessor files of a folder. */
+#ifndef QVL_MODEL_CONFIG_H
+#define QVL_MODEL_CONFIG_H
+
+#include "base/error.h"
+
+/* vision_config. All sizes are checked: positive, head_dim even and a multiple of 4, products below 2^31. */
+typedef struct qvl_vision_config {
+    int32_t depth, hidden_size, num_heads, head_dim, intermediate_size, out_hidden_size;
+    int32_t in_channels, patch_size, temporal_patch_size, spatial_merge_size;
+    int32_t num_position_embeddings, position_side; /* a square table: side^2 entries */
+    int32_t deepstack_count;
+    int32_t deepstack_indexes[QVL_MAX_DEEPSTACK]; /* increasing, below depth */
+    float rope_theta;
+} qvl_vision_config;
+
+/* What the preprocessor files say about pictures. */
+typedef struct qvl_processor_config {
+    qvl_limits limits;
+    char source[64]; /* file the limits come from, or "class default" */
+    float mean[3], std[3];
+    double rescale_factor;
+} qvl_processor_config;
+
+typedef struct qvl_config {
+    char model_type[64];
+    qvl_vision_config vision;
+    qvl_processor_config processor;
+} qvl_config;
+
+/* log may be NULL; it hears of class defaults and contradictions. */
+qvl_status qvl_config_read(const char *folder, qvl_log_fn log, void *log_user, qvl_config *config, qvl_error *error);
+
+/* The two parsers behind it, for bytes that are already in memory. */
+qvl_status qvl_config_parse(const void *bytes, size_t count, const char *file, qvl_config *config, qvl_error *error);
+qvl_status qvl_processor_parse(const void *bytes, size_t count, const char *file, const qvl_vision_config *vision,
+                               qvl_processor_config *processor, qvl_error *error);
+
+#endif

@@ -1,0 +1,23 @@
+/* What is behind a qvl_model: configuration, threads, kernels, packed weights. Immutable once open. */
+#ifndef QVL_MODEL_MODEL_H
+#define QVL_MODEL_MODEL_H
+
+#include "base/pool.h"
+#include "compute/compute.h"
+#include "model/config.h"
+
+struct qvl_tower;
+
+struct qvl_model {
+    char *folder;
+    qvl_model_info info; /* its strings point into this struct */
+    qvl_config config;
+    char tensor_prefix[64], tensor_dtype[16];
+    qvl_pool *pool;
+    qvl_compute *compute;
+    struct qvl_tower *tower; /* NULL unless opened with QVL_OPEN_WEIGHTS */
+    qvl_log_fn log;
+    void *log_user;
+};
+
+#endif

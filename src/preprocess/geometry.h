@@ -1,0 +1,20 @@
+/* Pure sizes: what a picture is resized to, and the grid it becomes. No pixels here. */
+#ifndef QVL_PREPROCESS_GEOMETRY_H
+#define QVL_PREPROCESS_GEOMETRY_H
+
+#include "model/config.h"
+
+/* The final size of a picture of width x height under the folder's limits and the caller's options, which are
+ * checked here (contradictory or impossible limits, a --size that is no multiple of patch x merge). */
+qvl_status qvl_target_size(const qvl_config *config, const qvl_preprocess_options *options, int64_t width,
+                           int64_t height, int64_t *out_width, int64_t *out_height, qvl_error *error);
+
+/* The limits in force after options are applied. */
+qvl_status qvl_effective_limits(const qvl_config *config, const qvl_preprocess_options *options, qvl_limits *limits,
+                                qvl_error *error);
+
+/* Grid and tokens of a picture whose sides are multiples of patch x merge; otherwise refused. */
+qvl_status qvl_picture_grid(const qvl_vision_config *vision, int64_t width, int64_t height, qvl_item *item,
+                            qvl_error *error);
+
+#endif

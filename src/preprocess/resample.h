@@ -1,0 +1,15 @@
+/* Bicubic resampling of RGB8, bit for bit as Pillow (22-bit weights) or as torch's uint8 path (16-bit weights with
+ * a precision per axis) does it. */
+#ifndef QVL_PREPROCESS_RESAMPLE_H
+#define QVL_PREPROCESS_RESAMPLE_H
+
+#include "base/pool.h"
+
+typedef enum qvl_filter { QVL_FILTER_PILLOW = 0, QVL_FILTER_TORCH = 1 } qvl_filter;
+
+/* out is allocated here: width x height, both >= 1. An unchanged size is a copy. The same bytes for any pool.
+ * Owner: the caller, qvl_image_free. */
+qvl_status qvl_resample(qvl_pool *pool, const qvl_image *in, int64_t width, int64_t height, qvl_filter filter,
+                        qvl_image *out, qvl_error *error);
+
+#endif
