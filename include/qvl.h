@@ -317,7 +317,8 @@ QVL_API qvl_status qvl_vision_blocks(qvl_session *session, float *hidden, const 
 QVL_API qvl_status qvl_vision_scratch(const qvl_model *model, const qvl_grid *grids, size_t grid_count,
                                       size_t *bytes, qvl_error *error);
 
-/* ----------------------------------------------------------------------------------- ring 3: pure helpers, files */
+/* ----------------------------------------------------------------------------------- ring 3: pure helpers, files
+ */
 
 /* The size a picture is resized to: transformers' smart_resize (image variant) at factor = patch x merge.
  * height, width >= 1; factor >= 1; 1 <= limits.min_pixels, max_pixels. */

@@ -33,8 +33,8 @@ qvl_status qvl_error_prefix(qvl_error *error, qvl_status status, const char *pre
 }
 
 const char *qvl_status_name(qvl_status status) {
-    static const char *const names[] = {"ok",    "argument", "memory",  "io",       "format", "unsupported",
-                                        "limit", "model",    "numeric", "cancelled"};
+    static const char *const names[] = {"ok",          "argument", "memory", "io",      "format",
+                                        "unsupported", "limit",    "model",  "numeric", "cancelled"};
     size_t i = (size_t)status;
     return i < sizeof names / sizeof names[0] ? names[i] : "unknown";
 }

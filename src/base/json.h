@@ -7,11 +7,18 @@
 
 #include <cjson/cJSON.h>
 
-/* Parses count bytes; file names them in messages. The root must be an object. Anything but white space after it
- * is refused. Owner: the caller, cJSON_Delete. */
+/* Parses count bytes of strict JSON in UTF-8; file names them in messages, which give the byte offset. The root
+ * must be an object; anything but white space after it, NUL in any form and a key that is there twice in one
+ * object are refused. Owner: the caller, cJSON_Delete. */
 qvl_status qvl_json_parse(const void *bytes, size_t count, const char *file, cJSON **root, qvl_error *error);
 /* Reads and parses a file of at most limit bytes. */
 qvl_status qvl_json_read(const char *path, size_t limit, cJSON **root, qvl_error *error);
+
+/* What an item is, for messages: 12, "text", a list, null. NULL is "nothing". */
+#define QVL_JSON_DESCRIPTION 64
+void qvl_json_describe(const cJSON *item, char text[QVL_JSON_DESCRIPTION]);
+/* True and *value set if item is an integer in min..max (and below 2^53 in size: JSON numbers are doubles). */
+bool qvl_json_integer(const cJSON *item, int64_t min, int64_t max, int64_t *value);
 
 /* A key of an object: an absent or null key leaves *value untouched and sets *found (may be NULL) to false.
  * A value of another type, a fraction, or one outside min..max is refused. */

@@ -161,7 +161,8 @@ void qvl_pool_run(qvl_pool *pool, int64_t tasks, qvl_task_fn fn, void *user) {
         for (int i = 0; i < SPINS && atomic_load_explicit(&pool->busy, memory_order_acquire); i++)
             __builtin_ia32_pause();
         pthread_mutex_lock(&pool->lock);
-        while (atomic_load_explicit(&pool->busy, memory_order_acquire)) pthread_cond_wait(&pool->done, &pool->lock);
+        while (atomic_load_explicit(&pool->busy, memory_order_acquire))
+            pthread_cond_wait(&pool->done, &pool->lock);
         pthread_mutex_unlock(&pool->lock);
     } else {
         work(pool, 0);

@@ -4,7 +4,8 @@
  *  - the stream: float, row-major; what is added to and normalised (the residual stream, products that leave)
  *  - operands:   the left factor of a product, in a layout and element type that only the backend knows
  *  - weights:    the right factor, packed once at load
- * An operation that feeds a product writes an operand, so activations stay in the backend's layout between products.
+ * An operation that feeds a product writes an operand, so activations stay in the backend's layout between
+ * products.
  *
  * In bf16 mode every factor of a product (weights, operands, q, k, v and softmax numerators) is rounded to bf16,
  * products are accumulated in f32, and the stream stays f32. In f32 mode nothing is rounded.

@@ -1,0 +1,239 @@
+/* The kernels over vectors of 16 lanes. The file that includes this defines, for its instruction set,
+ *   v16, m16 (a lane mask), and the operations v16_* below;
+ *   TILE_ROWS, TILE_VECTORS: rows x vectors of c that product keeps in registers;
+ *   KERNELS, KERNELS_NAME: the table to fill.
+ * Lane i of vector j of a row is element 16 j + i: the lanes of kernels.h. */
+#ifndef QVL_COMPUTE_CPU_SIMD_KERNELS_H
+#define QVL_COMPUTE_CPU_SIMD_KERNELS_H
+
+#include "compute/cpu/kernels.h"
+
+#include <math.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* ---- element-wise formulas, as in scalar.c */
+
+INLINE v16 v16_clamp(v16 x, float low, float high) {
+    return v16_min(v16_max(x, v16_set(low)), v16_set(high));
+}
+
+INLINE v16 exp2_from_parts(v16 y, v16 n, v16 r) {
+    v16 p = v16_set(qvl_exp2_coefficients[7]);
+    for (int i = 6; i >= 0; i--) p = v16_fma(p, r, v16_set(qvl_exp2_coefficients[i]));
+    return v16_zero_where_less(v16_mul(p, v16_power_of_2(n)), y, v16_set(QVL_EXP2_MIN));
+}
+
+INLINE v16 exp2_scaled(v16 d, v16 factor) {
+    v16 y = v16_mul(d, factor);
+    v16 n = v16_round(v16_clamp(y, QVL_EXP2_MIN, QVL_EXP2_MAX));
+    v16 r = v16_clamp(v16_fms(d, factor, n), -0.5f, 0.5f);
+    return exp2_from_parts(y, n, r);
+}
+
+INLINE v16 exponential(v16 x) {
+    v16 log2e = v16_set(QVL_LOG2E);
+    v16 y = v16_mul(x, log2e);
+    v16 n = v16_round(v16_clamp(y, QVL_EXP2_MIN, QVL_EXP2_MAX));
+    v16 r = v16_fma(x, v16_set(QVL_LOG2E_LOW), v16_fms(x, log2e, n));
+    return exp2_from_parts(y, n, v16_clamp(r, -0.5f, 0.5f));
+}
+
+INLINE v16 gelu_tanh(v16 x) {
+    v16 one = v16_set(1.0f);
+    v16 inner = v16_mul(v16_fma(v16_mul(x, x), v16_set(QVL_GELU_CUBIC), one), x);
+    return v16_div(x, v16_add(one, exponential(v16_mul(inner, v16_set(QVL_GELU_SLOPE)))));
+}
+
+INLINE v16 gelu_erf(v16 x) {
+    v16 one = v16_set(1.0f), half = v16_set(0.5f);
+    v16 z = v16_mul(v16_abs(x), v16_set(QVL_SQRT_HALF));
+    v16 t = v16_div(one, v16_fma(z, half, one));
+    v16 s = v16_sub(t, half);
+    v16 p = v16_set(qvl_erfc_coefficients[QVL_ERFC_TERMS - 1]);
+    for (int i = QVL_ERFC_TERMS - 2; i >= 0; i--) p = v16_fma(p, s, v16_set(qvl_erfc_coefficients[i]));
+    v16 erfc = v16_mul(t, exponential(v16_fnma(z, z, p)));
+    v16 h = v16_mul(x, half);
+    return v16_where_positive(x, v16_fnma(h, erfc, x), v16_mul(h, erfc));
+}
+
+/* ---- rows: whole vectors, then one masked rest */
+
+INLINE m16 rest_mask(int64_t rest) {
+    return m16_first((int)rest);
+}
+
+INLINE v16 finish_vector(qvl_epilogue kind, bool round, v16 v, v16 out) {
+    if (kind == QVL_EPILOGUE_ADD) v = v16_add(out, v);
+    if (kind == QVL_EPILOGUE_TANH) v = gelu_tanh(v);
+    if (kind == QVL_EPILOGUE_ERF) v = gelu_erf(v);
+    return round ? v16_round_bf16(v) : v;
+}
+
+INLINE void finish_rows(qvl_epilogue kind, bool round, int64_t rows, int64_t cols, const float *c, int64_t ldc,
+                        const float *bias, float *out, int64_t ldo) {
+    int64_t whole = cols / 16 * 16;
+    m16 mask = rest_mask(cols - whole);
+    for (int64_t i = 0; i < rows; i++) {
+        const float *ci = c + i * ldc;
+        float *oi = out + i * ldo;
+        for (int64_t j = 0; j < whole; j += 16) {
+            v16 v = v16_add(v16_load(ci + j), v16_load(bias + j));
+            v16_store(oi + j, finish_vector(kind, round, v, v16_load(oi + j)));
+        }
+        if (whole < cols) {
+            v16 v = v16_add(v16_load_mask(ci + whole, mask), v16_load_mask(bias + whole, mask));
+            v16_store_mask(oi + whole, mask, finish_vector(kind, round, v, v16_load_mask(oi + whole, mask)));
+        }
+    }
+}
+
+/* One specialised loop per kind and rounding: the branches leave the loops. */
+static void finish(qvl_epilogue kind, bool round, int64_t rows, int64_t cols, const float *c, int64_t ldc,
+                   const float *bias, float *out, int64_t ldo) {
+    switch (kind) {
+    case QVL_EPILOGUE_STORE:
+        finish_rows(QVL_EPILOGUE_STORE, round, rows, cols, c, ldc, bias, out, ldo);
+        break;
+    case QVL_EPILOGUE_ADD:
+        finish_rows(QVL_EPILOGUE_ADD, round, rows, cols, c, ldc, bias, out, ldo);
+        break;
+    case QVL_EPILOGUE_TANH:
+        finish_rows(QVL_EPILOGUE_TANH, round, rows, cols, c, ldc, bias, out, ldo);
+        break;
+    case QVL_EPILOGUE_ERF:
+        finish_rows(QVL_EPILOGUE_ERF, round, rows, cols, c, ldc, bias, out, ldo);
+        break;
+    }
+}
+
+static void layer_norm(int64_t n, const float *x, const float *weight, const float *bias, float eps, bool round,
+                       float *y) {
+    int64_t whole = n / 16 * 16;
+    m16 mask = rest_mask(n - whole);
+    v16 sum = v16_set(0.0f);
+    for (int64_t i = 0; i < whole; i += 16) sum = v16_add(sum, v16_load(x + i));
+    if (whole < n) sum = v16_add(sum, v16_load_mask(x + whole, mask));
+    float mean_value = v16_sum(sum) / (float)n;
+    v16 mean = v16_set(mean_value), squares = v16_set(0.0f);
+    for (int64_t i = 0; i < whole; i += 16) {
+        v16 d = v16_sub(v16_load(x + i), mean);
+        squares = v16_fma(d, d, squares);
+    }
+    if (whole < n) {
+        v16 d = v16_keep(mask, v16_sub(v16_load_mask(x + whole, mask), mean));
+        squares = v16_fma(d, d, squares);
+    }
+    v16 inverse = v16_set(1.0f / sqrtf(v16_sum(squares) / (float)n + eps));
+    for (int64_t i = 0; i < whole; i += 16) {
+        v16 d = v16_mul(v16_sub(v16_load(x + i), mean), inverse);
+        v16 v = v16_fma(d, v16_load(weight + i), v16_load(bias + i));
+        v16_store(y + i, round ? v16_round_bf16(v) : v);
+    }
+    if (whole < n) {
+        v16 d = v16_mul(v16_sub(v16_load_mask(x + whole, mask), mean), inverse);
+        v16 v = v16_fma(d, v16_load_mask(weight + whole, mask), v16_load_mask(bias + whole, mask));
+        v16_store_mask(y + whole, mask, round ? v16_round_bf16(v) : v);
+    }
+}
+
+static float maximum(int64_t n, const float *x) {
+    int64_t i = 0;
+    v16 m = v16_set(-INFINITY);
+    for (; i + 16 <= n; i += 16) m = v16_max(v16_load(x + i), m);
+    float lanes[16];
+    v16_store(lanes, m);
+    float top = -INFINITY;
+    for (int j = 0; j < 16; j++) top = lanes[j] > top ? lanes[j] : top;
+    for (; i < n; i++) top = x[i] > top ? x[i] : top;
+    return top;
+}
+
+static float exponentials(int64_t n, float *x, float top, float factor, bool round) {
+    int64_t whole = n / 16 * 16;
+    v16 sum = v16_set(0.0f), t = v16_set(top), f = v16_set(factor);
+    for (int64_t i = 0; i < whole; i += 16) {
+        v16 p = exp2_scaled(v16_sub(v16_load(x + i), t), f);
+        p = round ? v16_round_bf16(p) : p;
+        v16_store(x + i, p);
+        sum = v16_add(sum, p);
+    }
+    if (whole < n) {
+        m16 mask = rest_mask(n - whole);
+        v16 p = exp2_scaled(v16_sub(v16_load_mask(x + whole, mask), t), f);
+        p = v16_keep(mask, round ? v16_round_bf16(p) : p);
+        v16_store_mask(x + whole, mask, p);
+        sum = v16_add(sum, p);
+    }
+    return v16_sum(sum);
+}
+
+static void scale(int64_t n, float *x, float factor) {
+    int64_t i = 0;
+    v16 f = v16_set(factor);
+    for (; i + 16 <= n; i += 16) v16_store(x + i, v16_mul(v16_load(x + i), f));
+    for (; i < n; i++) x[i] *= factor;
+}
+
+static void round_bf16(int64_t n, const float *x, float *out) {
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) v16_store(out + i, v16_round_bf16(v16_load(x + i)));
+    if (i < n) {
+        m16 mask = rest_mask(n - i);
+        v16_store_mask(out + i, mask, v16_round_bf16(v16_load_mask(x + i, mask)));
+    }
+}
+
+static void widen_bf16(int64_t n, const uint16_t *x, float *out) {
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) v16_store(out + i, v16_widen_bf16(x + i));
+    for (; i < n; i++) {
+        uint32_t bits = (uint32_t)x[i] << 16;
+        __builtin_memcpy(out + i, &bits, 4);
+    }
+}
+
+/* ---- products: a tile of rows x vectors of c stays in registers over all of k */
+
+INLINE void product_tile(int rows, int vectors, int64_t k, const float *a, int64_t lda, const float *b,
+                         int64_t ldb, float *c, int64_t ldc, bool add) {
+    v16 s[TILE_ROWS][TILE_VECTORS];
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < vectors; j++) s[i][j] = v16_set(0.0f);
+    for (int64_t l = 0; l < k; l++) {
+        v16 bl[TILE_VECTORS];
+        for (int j = 0; j < vectors; j++) bl[j] = v16_load(b + l * ldb + 16 * j);
+        for (int i = 0; i < rows; i++) {
+            v16 ai = v16_set(a[i * lda + l]);
+            for (int j = 0; j < vectors; j++) s[i][j] = v16_fma(ai, bl[j], s[i][j]);
+        }
+    }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < vectors; j++) {
+            float *cij = c + i * ldc + 16 * j;
+            v16_store(cij, add ? v16_add(v16_load(cij), s[i][j]) : s[i][j]);
+        }
+}
+
+/* Rows that do not fill a tile are taken one by one or in fours: few, and never seen by a full block. */
+INLINE void product_columns(int vectors, int64_t rows, int64_t k, const float *a, int64_t lda, const float *b,
+                            int64_t ldb, float *c, int64_t ldc, bool add) {
+    int64_t i = 0;
+    for (; i + TILE_ROWS <= rows; i += TILE_ROWS)
+        product_tile(TILE_ROWS, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+    for (; i + 4 <= rows; i += 4) product_tile(4, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+    for (; i < rows; i++) product_tile(1, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+}
+
+static void product(int64_t rows, int64_t cols, int64_t k, const float *a, int64_t lda, const float *b,
+                    int64_t ldb, float *c, int64_t ldc, bool add) {
+    int64_t j = 0;
+    for (; j + 16 * TILE_VECTORS <= cols; j += 16 * TILE_VECTORS)
+        product_columns(TILE_VECTORS, rows, k, a, lda, b + j, ldb, c + j, ldc, add);
+    for (; j < cols; j += 16) product_columns(1, rows, k, a, lda, b + j, ldb, c + j, ldc, add);
+}
+
+const qvl_kernels KERNELS = {KERNELS_NAME, product, finish,     layer_norm, maximum,
+                             exponentials, scale,   round_bf16, widen_bf16};
+
+#endif

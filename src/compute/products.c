@@ -1,0 +1,73 @@
+/* y = a W^T + b in blocks of rows x columns, one block a task. A block's sums stay in the worker's scratch over
+ * all of k; what becomes of them (store, add, gelu) happens when the last chunk is in. */
+#include "compute/context.h"
+
+#include <string.h>
+
+#define BLOCK_ROWS 144 /* 144 x 256 floats of the operand stay in L2 while six panels pass */
+#define BLOCK_PANELS 6
+
+typedef struct product_job {
+    const qvl_compute *compute;
+    const qvl_operand *a;
+    const qvl_weight *w;
+    qvl_epilogue kind;
+    bool round;
+    float *out; /* [a->rows, w->n] */
+    int64_t row_blocks;
+} product_job;
+
+/* A panel's rows first .. first+count of k as float: the packed floats themselves, or widened into buffer. */
+static const float *panel_chunk(const product_job *job, int64_t panel, int64_t first, int64_t count,
+                                float *buffer) {
+    size_t at = ((size_t)panel * (size_t)job->w->k + (size_t)first) * QVL_PANEL;
+    if (!job->compute->round) return (const float *)job->w->packed + at;
+    job->compute->kernels->widen_bf16(count * QVL_PANEL, (const uint16_t *)job->w->packed + at, buffer);
+    return buffer;
+}
+
+static void product_block(void *user, int64_t task, int worker) {
+    const product_job *job = user;
+    const qvl_kernels *kernels = job->compute->kernels;
+    int64_t n = job->w->n, k = job->w->k;
+    int64_t row = task % job->row_blocks * BLOCK_ROWS, panel = task / job->row_blocks * BLOCK_PANELS;
+    int64_t rows = job->a->rows - row < BLOCK_ROWS ? job->a->rows - row : BLOCK_ROWS;
+    int64_t column = panel * QVL_PANEL;
+    int64_t columns = n - column < BLOCK_PANELS * QVL_PANEL ? n - column : BLOCK_PANELS * QVL_PANEL;
+    int64_t panels = qvl_ceil_div(columns, QVL_PANEL), ldc = BLOCK_PANELS * QVL_PANEL;
+
+    float *sums = qvl_pool_scratch(job->compute->pool, worker);
+    float *buffer = sums + BLOCK_ROWS * BLOCK_PANELS * QVL_PANEL;
+    const float *a = (const float *)job->a->data + row * k;
+    for (int64_t first = 0; first < k; first += QVL_K_CHUNK) {
+        int64_t chunk = k - first < QVL_K_CHUNK ? k - first : QVL_K_CHUNK;
+        for (int64_t p = 0; p < panels; p++) {
+            const float *b = panel_chunk(job, panel + p, first, chunk, buffer);
+            kernels->product(rows, QVL_PANEL, chunk, a + first, k, b, QVL_PANEL, sums + p * QVL_PANEL, ldc,
+                             first > 0);
+        }
+    }
+    kernels->finish(job->kind, job->round, rows, columns, sums, ldc, job->w->bias + column,
+                    job->out + row * n + column, n);
+}
+
+static void run_product(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, qvl_epilogue kind,
+                        bool round, float *out) {
+    product_job job = {compute, a, w, kind, round, out, qvl_ceil_div(a->rows, BLOCK_ROWS)};
+    int64_t column_blocks = qvl_ceil_div(w->n, BLOCK_PANELS * QVL_PANEL);
+    qvl_pool_run(compute->pool, job.row_blocks * column_blocks, product_block, &job);
+}
+
+void qvl_matmul(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, float *y) {
+    run_product(compute, a, w, QVL_EPILOGUE_STORE, false, y);
+}
+
+void qvl_matmul_add(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, float *y) {
+    run_product(compute, a, w, QVL_EPILOGUE_ADD, false, y);
+}
+
+void qvl_matmul_gelu(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, qvl_gelu kind,
+                     qvl_operand *out) {
+    run_product(compute, a, w, kind == QVL_GELU_TANH ? QVL_EPILOGUE_TANH : QVL_EPILOGUE_ERF, compute->round,
+                out->data);
+}

@@ -1,0 +1,266 @@
+/* Open, close, and the whole pipeline. */
+#include "base/memory.h"
+#include "model/model.h"
+#include "vision/tower.h"
+
+#include <string.h>
+
+const char *qvl_version(void) {
+    return "0.1.0";
+}
+
+/* ---- options */
+
+void qvl_model_options_init(qvl_model_options *options) {
+    *options = (qvl_model_options){.size = sizeof *options, .dtype = QVL_BF16, .cpu_mask = QVL_CPU_ALL};
+}
+
+void qvl_encode_options_init(qvl_encode_options *options) {
+    *options = (qvl_encode_options){.size = sizeof *options};
+    qvl_preprocess_options_init(&options->preprocess);
+}
+
+/* ---- model */
+
+static void fill_info(qvl_model *model) {
+    const qvl_vision_config *v = &model->config.vision;
+    const qvl_processor_config *p = &model->config.processor;
+    qvl_model_info *info = &model->info;
+    info->folder = model->folder;
+    info->model_type = model->config.model_type;
+    info->depth = v->depth;
+    info->hidden_size = v->hidden_size;
+    info->num_heads = v->num_heads;
+    info->head_dim = v->head_dim;
+    info->intermediate_size = v->intermediate_size;
+    info->out_hidden_size = v->out_hidden_size;
+    info->in_channels = v->in_channels;
+    info->patch_size = v->patch_size;
+    info->temporal_patch_size = v->temporal_patch_size;
+    info->spatial_merge_size = v->spatial_merge_size;
+    info->num_position_embeddings = v->num_position_embeddings;
+    info->deepstack_count = v->deepstack_count;
+    memcpy(info->deepstack_indexes, v->deepstack_indexes, sizeof info->deepstack_indexes);
+    info->rope_theta = v->rope_theta;
+    info->image_limits = p->limits;
+    info->image_limits_source = p->source;
+    memcpy(info->image_mean, p->mean, sizeof info->image_mean);
+    memcpy(info->image_std, p->std, sizeof info->image_std);
+    info->rescale_factor = p->rescale_factor;
+    info->compute_dtype = qvl_compute_dtype(model->compute);
+    info->kernels = qvl_compute_kernels(model->compute);
+    info->threads = qvl_pool_threads(model->pool);
+}
+
+static void note_tensors(qvl_model *model, const qvl_raw_tower *raw) {
+    memcpy(model->tensor_prefix, raw->prefix, sizeof model->tensor_prefix);
+    memcpy(model->tensor_dtype, raw->dtype, sizeof model->tensor_dtype);
+    model->info.tensor_prefix = model->tensor_prefix;
+    model->info.tensor_dtype = model->tensor_dtype;
+    model->info.tensor_count = raw->tensor_count;
+    model->info.file_count = raw->file_count;
+    model->info.parameter_count = raw->parameter_count;
+}
+
+static qvl_status open_tensors(qvl_model *model, bool pack, qvl_error *error) {
+    qvl_raw_tower raw = {0};
+    qvl_status status = qvl_raw_tower_open(model->folder, &model->config.vision, &raw, error);
+    if (status) return status;
+    note_tensors(model, &raw);
+    if (pack) status = qvl_tower_pack(model->compute, &model->config.vision, &raw, &model->tower, error);
+    qvl_raw_tower_close(&raw);
+    return status;
+}
+
+qvl_status qvl_model_open(const char *folder, const qvl_model_options *options, qvl_model **out,
+                          qvl_error *error) {
+    *out = NULL;
+    qvl_model_options defaults;
+    qvl_model_options_init(&defaults);
+    if (!options) options = &defaults;
+    qvl_model *model = qvl_calloc(1, sizeof *model);
+    if (!model) return qvl_fail_memory(error, "model", 1, sizeof *model);
+    model->log = options->log;
+    model->log_user = options->log_user;
+    model->folder = qvl_strdup(folder);
+    qvl_status status = model->folder ? QVL_OK : qvl_fail_memory(error, "folder name", strlen(folder), 1);
+    if (!status) status = qvl_config_read(folder, options->log, options->log_user, &model->config, error);
+    if (!status) status = qvl_pool_open(options->threads, &model->pool, error);
+    if (!status) status = qvl_compute_open(model->pool, options->dtype, options->cpu_mask, &model->compute, error);
+    if (!status) fill_info(model);
+    if (!status && options->level != QVL_OPEN_CONFIG)
+        status = open_tensors(model, options->level == QVL_OPEN_WEIGHTS, error);
+    if (status) {
+        qvl_model_close(&model);
+        return status;
+    }
+    *out = model;
+    return QVL_OK;
+}
+
+void qvl_model_close(qvl_model **pointer) {
+    if (!pointer || !*pointer) return;
+    qvl_model *model = *pointer;
+    *pointer = NULL;
+    qvl_tower_free(model->tower);
+    qvl_compute_close(&model->compute);
+    qvl_pool_close(&model->pool);
+    qvl_free(model->folder);
+    qvl_free(model);
+}
+
+const qvl_model_info *qvl_model_get_info(const qvl_model *model) {
+    return &model->info;
+}
+
+/* ---- session */
+
+struct qvl_session {
+    qvl_model *model;
+    qvl_scratch scratch;
+};
+
+qvl_status qvl_session_open(qvl_model *model, qvl_session **out, qvl_error *error) {
+    *out = NULL;
+    if (!model->tower)
+        return qvl_fail(error, QVL_ERROR_ARGUMENT,
+                        "%s was opened without weights; a session needs QVL_OPEN_WEIGHTS", model->folder);
+    qvl_session *session = qvl_calloc(1, sizeof *session);
+    if (!session) return qvl_fail_memory(error, "session", 1, sizeof *session);
+    session->model = model;
+    *out = session;
+    return QVL_OK;
+}
+
+void qvl_session_close(qvl_session **session) {
+    if (!session || !*session) return;
+    qvl_free((*session)->scratch.base);
+    qvl_free(*session);
+    *session = NULL;
+}
+
+/* ---- features */
+
+void qvl_features_free(qvl_features *features) {
+    if (!features) return;
+    qvl_free(features->embeds);
+    for (int32_t i = 0; i < QVL_MAX_DEEPSTACK; i++) qvl_free(features->deepstack[i]);
+    qvl_free(features->items);
+    *features = (qvl_features){0};
+}
+
+static qvl_status check_patches(const qvl_model *model, const qvl_patches *patches, qvl_error *error) {
+    const qvl_vision_config *v = &model->config.vision;
+    int64_t cols = (int64_t)v->in_channels * v->temporal_patch_size * v->patch_size * v->patch_size, rows = 0;
+    if (patches->cols != cols)
+        return qvl_fail(error, QVL_ERROR_ARGUMENT, "patch rows have %lld columns; this model's have %lld",
+                        (long long)patches->cols, (long long)cols);
+    for (size_t i = 0; i < patches->item_count; i++) {
+        qvl_grid g = patches->items[i].grid;
+        int64_t area, item;
+        if (!qvl_mul_i64(g.h, g.w, &area) || !qvl_mul_i64(area, g.t, &item) || item > INT32_MAX - rows)
+            return qvl_fail(error, QVL_ERROR_ARGUMENT, "grid %zu is (%lld, %lld, %lld), which is impossible", i,
+                            (long long)g.t, (long long)g.h, (long long)g.w);
+        rows += item;
+    }
+    if (rows != patches->rows)
+        return qvl_fail(error, QVL_ERROR_ARGUMENT, "the grids make %lld patch rows, but %lld are given",
+                        (long long)rows, (long long)patches->rows);
+    return QVL_OK;
+}
+
+/* Copies what is known of the items and counts their tokens; collects the grids. */
+static qvl_status take_items(const qvl_model *model, const qvl_item *items, size_t count, qvl_item **copy,
+                             qvl_grid **grids, qvl_error *error) {
+    int64_t merge = model->config.vision.spatial_merge_size;
+    *copy = qvl_alloc(count, sizeof **copy);
+    *grids = qvl_alloc(count, sizeof **grids);
+    if (!*copy || !*grids) return qvl_fail_memory(error, "items", count, sizeof **copy);
+    for (size_t i = 0; i < count; i++) {
+        qvl_grid g = items[i].grid;
+        (*copy)[i] = items[i];
+        (*copy)[i].tokens = g.t * g.h * g.w / (merge * merge);
+        (*grids)[i] = g;
+    }
+    return QVL_OK;
+}
+
+qvl_status qvl_vision_encode(qvl_session *session, const qvl_patches *patches, const qvl_encode_options *options,
+                             qvl_features *features, qvl_error *error) {
+    *features = (qvl_features){0};
+    qvl_item *items = NULL;
+    qvl_grid *grids = NULL;
+    qvl_status status = check_patches(session->model, patches, error);
+    if (status) return status;
+    if (patches->item_count == 0) return qvl_fail(error, QVL_ERROR_ARGUMENT, "no patch rows given");
+    status = take_items(session->model, patches->items, patches->item_count, &items, &grids, error);
+    if (!status) {
+        qvl_tower_call call = {.patches = patches->values,
+                               .grids = grids,
+                               .grid_count = patches->item_count,
+                               .tap = options->tap,
+                               .tap_user = options->tap_user,
+                               .progress = options->progress,
+                               .progress_user = options->progress_user,
+                               .features = features};
+        status = qvl_tower_run(session->model->tower, session->model->compute, &session->scratch, &call, error);
+    }
+    if (!status) {
+        features->items = items;
+        features->item_count = patches->item_count;
+        items = NULL;
+    }
+    qvl_free(items);
+    qvl_free(grids);
+    return status;
+}
+
+qvl_status qvl_vision_blocks(qvl_session *session, float *hidden, const qvl_grid *grids, size_t grid_count,
+                             const qvl_encode_options *options, qvl_features *features, qvl_error *error) {
+    if (features) *features = (qvl_features){0};
+    qvl_tower_call call = {.hidden = hidden,
+                           .grids = grids,
+                           .grid_count = grid_count,
+                           .tap = options->tap,
+                           .tap_user = options->tap_user,
+                           .progress = options->progress,
+                           .progress_user = options->progress_user,
+                           .features = features};
+    qvl_item *items = NULL;
+    if (features && grid_count) {
+        items = qvl_calloc(grid_count, sizeof *items);
+        if (!items) return qvl_fail_memory(error, "items", grid_count, sizeof *items);
+    }
+    qvl_status status =
+        qvl_tower_run(session->model->tower, session->model->compute, &session->scratch, &call, error);
+    if (status || !features) {
+        qvl_free(items);
+        return status;
+    }
+    int64_t merge = session->model->config.vision.spatial_merge_size;
+    for (size_t i = 0; i < grid_count; i++) {
+        items[i].grid = grids[i];
+        items[i].tokens = grids[i].t * grids[i].h * grids[i].w / (merge * merge);
+    }
+    features->items = items;
+    features->item_count = grid_count;
+    return QVL_OK;
+}
+
+qvl_status qvl_vision_scratch(const qvl_model *model, const qvl_grid *grids, size_t grid_count, size_t *bytes,
+                              qvl_error *error) {
+    return qvl_tower_scratch_bytes(&model->config.vision, model->compute, grids, grid_count, false, bytes, error);
+}
+
+/* ---- the whole pipeline */
+
+qvl_status qvl_encode(qvl_session *session, const qvl_input *inputs, size_t count,
+                      const qvl_encode_options *options, qvl_features *features, qvl_error *error) {
+    *features = (qvl_features){0};
+    qvl_patches patches = {0};
+    qvl_status status =
+        qvl_preprocess_inputs(session->model, inputs, count, &options->preprocess, &patches, error);
+    if (!status) status = qvl_vision_encode(session, &patches, options, features, error);
+    qvl_patches_free(&patches);
+    return status;
+}
