@@ -4,11 +4,12 @@
 
 #include "base/error.h"
 
-/* vision_config. All sizes are checked: positive, head_dim even and a multiple of 4, products below 2^31. */
+/* vision_config. All sizes are checked: positive, head_dim a multiple of 4, every weight matrix below 2^31
+ * elements. */
 typedef struct qvl_vision_config {
     int32_t depth, hidden_size, num_heads, head_dim, intermediate_size, out_hidden_size;
     int32_t in_channels, patch_size, temporal_patch_size, spatial_merge_size;
-    int32_t num_position_embeddings, position_side; /* a square table: side^2 entries */
+    int32_t num_position_embeddings, position_side; /* side = floor(sqrt(entries)) */
     int32_t deepstack_count;
     int32_t deepstack_indexes[QVL_MAX_DEEPSTACK]; /* increasing, below depth */
     float rope_theta;
@@ -28,11 +29,15 @@ typedef struct qvl_config {
     qvl_processor_config processor;
 } qvl_config;
 
-/* log may be NULL; it hears of class defaults and contradictions. */
-qvl_status qvl_config_read(const char *folder, qvl_log_fn log, void *log_user, qvl_config *config, qvl_error *error);
+/* The image_processor of processor_config.json is read if it is there, else preprocessor_config.json, else class
+ * defaults serve. log may be NULL; it hears of defaults and contradictions. */
+qvl_status qvl_config_read(const char *folder, qvl_log_fn log, void *log_user, qvl_config *config,
+                           qvl_error *error);
 
-/* The two parsers behind it, for bytes that are already in memory. */
-qvl_status qvl_config_parse(const void *bytes, size_t count, const char *file, qvl_config *config, qvl_error *error);
+/* The two parsers behind it, for bytes that are already in memory. The first leaves config->processor zero; the
+ * second takes either file. file is for messages, its last part becomes processor->source. */
+qvl_status qvl_config_parse(const void *bytes, size_t count, const char *file, qvl_config *config,
+                            qvl_error *error);
 qvl_status qvl_processor_parse(const void *bytes, size_t count, const char *file, const qvl_vision_config *vision,
                                qvl_processor_config *processor, qvl_error *error);
 

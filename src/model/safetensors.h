@@ -5,7 +5,12 @@
 
 #include "base/file.h"
 
-/* tensors[] is sorted by name; names and data point into the map or into memory of this struct. */
+/* The reference reader allows 100 MB; a file of 100,000 tensors needs about 13. */
+#define QVL_SAFETENSORS_MAX_HEADER ((size_t)32 << 20)
+
+/* tensors[] is sorted by name; names and data point into the map or into memory of this struct.
+ * data has no alignment: writers pad the header to 8 bytes and sort by element size, but the format does not ask
+ * for it. Read elements with memcpy or unaligned loads. */
 typedef struct qvl_safetensors {
     char *path;
     qvl_map map;

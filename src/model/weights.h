@@ -25,10 +25,11 @@ typedef struct qvl_raw_merger {
     qvl_raw_linear fc1, fc2;
 } qvl_raw_merger;
 
-/* dtypes are F32, BF16 or F16, tensor by tensor. patch_embed.weight is [d, C, tp, p, p] in Hugging Face order. */
+/* dtypes are F32, BF16 or F16, tensor by tensor; data has no alignment (see safetensors.h). patch_embed.weight is
+ * [d, C, tp, p, p] in Hugging Face order. */
 typedef struct qvl_raw_tower {
     qvl_raw_linear patch_embed;
-    qvl_tensor pos_embed; /* [num_position_embeddings, d] */
+    qvl_tensor pos_embed;  /* [num_position_embeddings, d] */
     qvl_raw_block *blocks; /* [depth] */
     qvl_raw_merger merger;
     qvl_raw_merger deepstack[QVL_MAX_DEEPSTACK];
@@ -39,8 +40,10 @@ typedef struct qvl_raw_tower {
     qvl_safetensors *files;
 } qvl_raw_tower;
 
-/* Strict: a missing, wrong-shaped or unreadable tensor, or one under the tower's prefix that the tower does not
- * use (rotary_pos_emb.inv_freq excepted), is an error with its name. */
+/* Hugging Face folders: model.safetensors, else the shards of model.safetensors.index.json that hold the tower.
+ * Strict: a missing, wrong-shaped or unreadable tensor, or one under the tower's prefix that the tower does not
+ * use (rotary_pos_emb.inv_freq excepted), is an error with its name. No tensor of a tower at all is the error
+ * "no vision tower tensors in FOLDER". */
 qvl_status qvl_raw_tower_open(const char *folder, const qvl_vision_config *config, qvl_raw_tower *tower,
                               qvl_error *error);
 /* Accepts a zeroed struct. */

@@ -4,16 +4,20 @@
 
 #include "model/config.h"
 
+/* Pixels along a side, of any picture: the product of two fits int64. */
+#define QVL_MAX_SIDE ((int64_t)1 << 31)
+
 /* The final size of a picture of width x height under the folder's limits and the caller's options, which are
  * checked here (contradictory or impossible limits, a --size that is no multiple of patch x merge). */
 qvl_status qvl_target_size(const qvl_config *config, const qvl_preprocess_options *options, int64_t width,
                            int64_t height, int64_t *out_width, int64_t *out_height, qvl_error *error);
 
 /* The limits in force after options are applied. */
-qvl_status qvl_effective_limits(const qvl_config *config, const qvl_preprocess_options *options, qvl_limits *limits,
-                                qvl_error *error);
+qvl_status qvl_effective_limits(const qvl_config *config, const qvl_preprocess_options *options,
+                                qvl_limits *limits, qvl_error *error);
 
-/* Grid and tokens of a picture whose sides are multiples of patch x merge; otherwise refused. */
+/* Fills item's grid, tokens, width and height for a picture whose sides are multiples of patch x merge; otherwise
+ * refused. The source size is left as it is. */
 qvl_status qvl_picture_grid(const qvl_vision_config *vision, int64_t width, int64_t height, qvl_item *item,
                             qvl_error *error);
 

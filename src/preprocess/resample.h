@@ -1,5 +1,5 @@
-/* Bicubic resampling of RGB8, bit for bit as Pillow (22-bit weights) or as torch's uint8 path (16-bit weights with
- * a precision per axis) does it. */
+/* Bicubic resampling of RGB8, bit for bit as Pillow 13 (22-bit weights; Pillow 12 differs in the order of the two
+ * passes) or as torch's uint8 path on the CPU (16-bit weights with a precision per axis) does it. */
 #ifndef QVL_PREPROCESS_RESAMPLE_H
 #define QVL_PREPROCESS_RESAMPLE_H
 

@@ -4,12 +4,12 @@
 #include "../tools/demo_model/generator.h"
 
 #include <math.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <setjmp.h>
 #include <cmocka.h>
 
 static const qvl_grid grids[] = {{1, 4, 6}, {2, 4, 4}, {1, 2, 2}, {3, 6, 4}, {1, 10, 14}, {1, 2, 50}};
@@ -62,7 +62,8 @@ static void assert_same_item(const qvl_features *f, size_t position, const qvl_f
     assert_int_equal(f->items[position].tokens, alone->tokens);
     assert_memory_equal((const char *)f->embeds + (size_t)before * row, alone->embeds, bytes);
     for (int level = 0; level < f->deepstack_count; level++)
-        assert_memory_equal((const char *)f->deepstack[level] + (size_t)before * row, alone->deepstack[level], bytes);
+        assert_memory_equal((const char *)f->deepstack[level] + (size_t)before * row, alone->deepstack[level],
+                            bytes);
 }
 
 static void test_threads_company_order(void **state) {
@@ -115,7 +116,8 @@ static void test_instruction_sets_agree(void **state) {
     }
 }
 
-/* The chain from given hidden states equals the same stretch of a whole run; without mergers it gives the stream. */
+/* The chain from given hidden states equals the same stretch of a whole run; without mergers it gives the stream.
+ */
 static void test_blocks_from_hidden(void **state) {
     (void)state;
     qvl_model *model = open_model(make_model_folder("tiny-vl", "quarter", "f32"), QVL_F32, 2, QVL_CPU_ALL);
@@ -274,9 +276,9 @@ static void test_scratch_is_planned(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_company_order),  cmocka_unit_test(test_instruction_sets_agree),
-        cmocka_unit_test(test_blocks_from_hidden),     cmocka_unit_test(test_progress_and_cancellation),
-        cmocka_unit_test(test_nonfinite_is_an_error),  cmocka_unit_test(test_impossible_patches),
+        cmocka_unit_test(test_threads_company_order), cmocka_unit_test(test_instruction_sets_agree),
+        cmocka_unit_test(test_blocks_from_hidden),    cmocka_unit_test(test_progress_and_cancellation),
+        cmocka_unit_test(test_nonfinite_is_an_error), cmocka_unit_test(test_impossible_patches),
         cmocka_unit_test(test_scratch_is_planned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

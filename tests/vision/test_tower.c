@@ -1,15 +1,16 @@
 /* The tower against transformers 5.23.0 (float32, CPU), every stage of four tiny models and the demo model. */
 #include "vision/towers.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <setjmp.h>
 #include <cmocka.h>
 
-/* design: each stage within NMSE 1e-11 of the reference in f32. The worst row may have less power than the mean. */
+/* design: each stage within NMSE 1e-11 of the reference in f32. The worst row may have less power than the mean.
+ */
 #define BOUND 1e-11
 #define WORST_BOUND 1e-10
 

@@ -1,0 +1,18 @@
+qvl_oracle_test(generator_oracle generator_oracle.py)
+qvl_oracle_test(tower_mlx_oracle tower_mlx_oracle.py)
+
+# Tower tests make their model folders with the demo tool.
+function(qvl_tower_test name)
+  qvl_test(${name} ${CMAKE_SOURCE_DIR}/tests/vision/${name}.c ${CMAKE_SOURCE_DIR}/tests/vision/towers.c
+    ${CMAKE_SOURCE_DIR}/tools/demo_model/generator.c)
+  target_compile_definitions(${name} PRIVATE QVL_DEMO_MODEL_TOOL="$<TARGET_FILE:demo_model>")
+  target_link_libraries(${name} PRIVATE m)
+  add_dependencies(${name} demo_model)
+endfunction()
+
+qvl_tower_test(test_tower)
+qvl_tower_test(test_invariance)
+qvl_tower_test(test_tower_large)
+if(NOT QVL_SANITIZE)
+  qvl_test(test_allocation vision/test_allocation.c)
+endif()

@@ -1,16 +1,16 @@
 #define _GNU_SOURCE
 #include "vision/towers.h"
 
-#include "base/bf16.h"
 #include "../tools/demo_model/generator.h"
+#include "base/bf16.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <setjmp.h>
 #include <cmocka.h>
 
 static char temporary[64];
@@ -115,11 +115,17 @@ int64_t tensor_count(const qvl_tensor *t) {
 
 double tensor_value(const qvl_tensor *t, int64_t i) {
     switch (t->dtype) {
-    case QVL_F32: return ((const float *)t->data)[i];
-    case QVL_F64: return ((const double *)t->data)[i];
-    case QVL_BF16: return qvl_f32_from_bf16(((const uint16_t *)t->data)[i]);
-    case QVL_I64: return (double)((const int64_t *)t->data)[i];
-    default: fail_msg("no test reads %s", qvl_dtype_name(t->dtype)); return 0;
+    case QVL_F32:
+        return ((const float *)t->data)[i];
+    case QVL_F64:
+        return ((const double *)t->data)[i];
+    case QVL_BF16:
+        return qvl_f32_from_bf16(((const uint16_t *)t->data)[i]);
+    case QVL_I64:
+        return (double)((const int64_t *)t->data)[i];
+    default:
+        fail_msg("no test reads %s", qvl_dtype_name(t->dtype));
+        return 0;
     }
 }
 

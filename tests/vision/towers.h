@@ -9,7 +9,8 @@ const char *make_model_folder(const char *shape, const char *init, const char *d
 
 qvl_model *open_model(const char *folder, qvl_dtype dtype, int threads, uint32_t cpu_mask);
 
-/* The inputs of a fixture case (rules in tools/oracle/tower_fixtures.py): grids from CASE/grid_thw, rows by formula. */
+/* The inputs of a fixture case (rules in tools/oracle/tower_fixtures.py): grids from CASE/grid_thw, rows by
+ * formula. */
 qvl_patches case_patches(const qvl_tensor_file *fixture, const char *name, const qvl_model *model);
 
 /* Every stage of one run, by name. */

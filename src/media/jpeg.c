@@ -1,0 +1,166 @@
+/* JPEG by libjpeg-turbo with its defaults, which are Pillow's: the accurate integer inverse DCT, triangle chroma
+ * upsampling, no scaling. Reading ends with the last row, as in Pillow: what follows the picture is not looked at.
+ * libjpeg goes on after damage and calls it a warning; here every warning that can change a pixel is an error. */
+#include "media/media.h"
+
+#include "base/memory.h"
+
+#include <setjmp.h>
+#include <stdio.h> /* jpeglib.h needs FILE */
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+/* A progressive file of a few kilobytes can ask for any number of passes over the whole picture. Real files have
+ * 10 to 20 scans. */
+#define MAX_SCANS 500
+
+typedef struct jpeg_reader {
+    struct jpeg_decompress_struct jpeg; /* its client_data is this reader */
+    struct jpeg_error_mgr messages;
+    struct jpeg_progress_mgr progress;
+    jmp_buf failed;
+    const char *name;
+    int64_t max_pixels;
+    qvl_error *error;
+    qvl_status status; /* why failed was jumped to */
+    qvl_image image;
+    uint8_t *cmyk; /* one row */
+} jpeg_reader;
+
+static qvl_status status_of(int code) {
+    switch (code) {
+    case JERR_OUT_OF_MEMORY:
+        return QVL_ERROR_MEMORY;
+    case JERR_IMAGE_TOO_BIG:
+        return QVL_ERROR_LIMIT;
+    case JERR_ARITH_NOTIMPL:
+    case JERR_BAD_PRECISION:
+    case JERR_CCIR601_NOTIMPL:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+    case JERR_NOTIMPL:
+    case JERR_NOT_COMPILED:
+    case JERR_SOF_UNSUPPORTED:
+        return QVL_ERROR_UNSUPPORTED;
+    default:
+        return QVL_ERROR_FORMAT;
+    }
+}
+
+static _Noreturn void on_error(j_common_ptr jpeg) {
+    jpeg_reader *r = jpeg->client_data;
+    char text[JMSG_LENGTH_MAX];
+    jpeg->err->format_message(jpeg, text);
+    qvl_status status = status_of(jpeg->err->msg_code);
+    const char *what = status == QVL_ERROR_FORMAT ? "damaged JPEG" : "JPEG";
+    r->status = qvl_fail(r->error, status, "%.400s: %s: %s", r->name, what, text);
+    longjmp(r->failed, 1);
+}
+
+static bool is_harmless(const struct jpeg_error_mgr *messages) {
+    switch (messages->msg_code) {
+    case JWRN_ADOBE_XFORM:    /* an unknown colour transform in a picture that names its components */
+    case JWRN_JFIF_MAJOR:     /* a later JFIF version */
+    case JWRN_NOT_SEQUENTIAL: /* scan parameters that baseline decoding does not use */
+        return true;
+    case JWRN_EXTRANEOUS_DATA: { /* padding before a marker; but a restart interval that leaves bytes over is torn
+                                  */
+        int marker = messages->msg_parm.i[1];
+        return marker < JPEG_RST0 || marker > JPEG_RST0 + 7;
+    }
+    default:
+        return false;
+    }
+}
+
+static void on_message(j_common_ptr jpeg, int level) {
+    if (level < 0 && !is_harmless(jpeg->err)) on_error(jpeg);
+}
+
+static void on_print(j_common_ptr jpeg) {
+    (void)jpeg;
+}
+
+static void on_progress(j_common_ptr jpeg) {
+    jpeg_reader *r = jpeg->client_data;
+    if (r->jpeg.input_scan_number <= MAX_SCANS) return;
+    r->status =
+        qvl_fail(r->error, QVL_ERROR_LIMIT, "%.400s: JPEG has more than %d scans, the limit", r->name, MAX_SCANS);
+    longjmp(r->failed, 1);
+}
+
+/* Pillow takes four components as Adobe's: inverted. ink is one inverted row, C M Y K per pixel. */
+static void cmyk_to_rgb(const uint8_t *ink, uint8_t *rgb, int64_t width) {
+    for (int64_t x = 0; x < width; x++, ink += 4, rgb += 3) {
+        int light = ink[3]; /* 255 - K */
+        for (int c = 0; c < 3; c++) {
+            int t = (255 - ink[c]) * light + 128;
+            int value = light - (((t >> 8) + t) >> 8);
+            rgb[c] = (uint8_t)(value < 0 ? 0 : value);
+        }
+    }
+}
+
+static qvl_status read_header(jpeg_reader *r, const uint8_t *bytes, size_t count) {
+    struct jpeg_decompress_struct *jpeg = &r->jpeg;
+    jpeg_create_decompress(jpeg);
+    jpeg->progress = &r->progress;
+    jpeg_mem_src(jpeg, bytes, (unsigned long)count);
+    jpeg_read_header(jpeg, TRUE);
+    int components = jpeg->num_components;
+    if (components != 1 && components != 3 && components != 4)
+        return qvl_fail(r->error, QVL_ERROR_UNSUPPORTED, "%.400s: JPEG has %d components; allowed are 1, 3 and 4",
+                        r->name, components);
+    jpeg->out_color_space = components == 4 ? JCS_CMYK : JCS_RGB;
+    qvl_status status =
+        qvl_image_alloc(jpeg->image_width, jpeg->image_height, r->max_pixels, r->name, &r->image, r->error);
+    if (status || components != 4) return status;
+    r->cmyk = qvl_alloc(jpeg->image_width, 4);
+    return r->cmyk ? QVL_OK : qvl_fail_memory(r->error, "JPEG row", jpeg->image_width, 4);
+}
+
+static qvl_status read_pixels(jpeg_reader *r) {
+    struct jpeg_decompress_struct *jpeg = &r->jpeg;
+    jpeg_start_decompress(jpeg);
+    /* A file of several scans has been read to its end by now. libjpeg keeps quiet about components none of them
+     * held and would show them as mid-grey. */
+    for (int c = 0; c < jpeg->num_components; c++)
+        if (!jpeg->comp_info[c].quant_table)
+            return qvl_fail(r->error, QVL_ERROR_FORMAT, "%.400s: damaged JPEG: component %d of %d has no data",
+                            r->name, c + 1, jpeg->num_components);
+    for (int64_t y = 0; y < r->image.height; y++) {
+        uint8_t *rgb = r->image.pixels + y * r->image.width * 3;
+        uint8_t *row = r->cmyk ? r->cmyk : rgb;
+        jpeg_read_scanlines(jpeg, &row, 1);
+        if (r->cmyk) cmyk_to_rgb(r->cmyk, rgb, r->image.width);
+    }
+    return QVL_OK;
+}
+
+/* Its own function, so that no local lives across setjmp. */
+static qvl_status read_guarded(jpeg_reader *r, const uint8_t *bytes, size_t count) {
+    if (setjmp(r->failed)) return r->status;
+    qvl_status status = read_header(r, bytes, count);
+    return status ? status : read_pixels(r);
+}
+
+qvl_status qvl_jpeg_read(const uint8_t *bytes, size_t count, const char *name, int64_t max_pixels,
+                         qvl_image *image, qvl_error *error) {
+    *image = (qvl_image){0};
+    jpeg_reader r = {.name = name, .max_pixels = max_pixels, .error = error};
+    r.jpeg.err = jpeg_std_error(&r.messages);
+    r.jpeg.client_data = &r;
+    r.messages.error_exit = on_error;
+    r.messages.emit_message = on_message;
+    r.messages.output_message = on_print;
+    r.progress.progress_monitor = on_progress;
+    qvl_status status = read_guarded(&r, bytes, count);
+    if (status)
+        qvl_image_free(&r.image);
+    else
+        *image = r.image;
+    jpeg_destroy_decompress(&r.jpeg);
+    qvl_free(r.cmyk);
+    return status;
+}

@@ -1,0 +1,217 @@
+/* Sizes are exact: the doubles below are evaluated in the order, and with the rounding, of the Python reference.
+ * Sides are at most QVL_MAX_SIDE and factors at most MAX_FACTOR, so that every product of two sides fits int64. */
+#include "preprocess/geometry.h"
+
+#include "base/memory.h"
+#include "media/media.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define MAX_FACTOR ((int64_t)1 << 20)
+#define MAX_RATIO 200.0
+
+const char *qvl_preset_name(qvl_preset preset) {
+    switch (preset) {
+    case QVL_PRESET_TRANSFORMERS:
+        return "transformers";
+    case QVL_PRESET_TRANSFORMERS_PIL:
+        return "transformers-pil";
+    case QVL_PRESET_MLX:
+        return "mlx";
+    }
+    return NULL;
+}
+
+void qvl_preprocess_options_init(qvl_preprocess_options *options) {
+    memset(options, 0, sizeof *options);
+    options->size = sizeof *options;
+    options->preset = QVL_PRESET_TRANSFORMERS;
+    options->max_source_pixels = QVL_DEFAULT_MAX_PIXELS;
+}
+
+/* a / b correctly rounded, as Python divides integers, for a, b in 1..2^63-1. Beyond 2^53 the double of an integer
+ * is already rounded, and dividing it would round twice. */
+static double quotient(int64_t a, int64_t b) {
+    const int64_t exact = (int64_t)1 << 53;
+    if (a <= exact && b <= exact) return (double)a / (double)b;
+    uint64_t divisor = (uint64_t)b;
+    uint64_t digits = (uint64_t)a / divisor, rest = (uint64_t)a % divisor;
+    int shift = 0;
+    while (rest && digits < (uint64_t)1 << 60) {
+        rest *= 2;
+        digits = digits * 2 + (rest >= divisor);
+        if (rest >= divisor) rest -= divisor;
+        shift++;
+    }
+    return ldexp((double)(digits | (rest != 0)), -shift); /* the last digit stands for all that follow */
+}
+
+/* count is whole. */
+static int64_t multiple(double count, int64_t factor) {
+    return (int64_t)count * factor;
+}
+
+static int64_t at_least(int64_t value, int64_t least) {
+    return value < least ? least : value;
+}
+
+static qvl_status check_side(const char *what, int64_t side, qvl_error *error) {
+    if (side >= 1 && side <= QVL_MAX_SIDE) return QVL_OK;
+    return qvl_fail(error, side < 1 ? QVL_ERROR_ARGUMENT : QVL_ERROR_LIMIT,
+                    "picture %s is %" PRId64 "; allowed are 1 to %" PRId64, what, side, QVL_MAX_SIDE);
+}
+
+static qvl_status check_smart_resize(int64_t height, int64_t width, int64_t factor, qvl_limits limits,
+                                     qvl_error *error) {
+    qvl_status status = check_side("width", width, error);
+    if (status == QVL_OK) status = check_side("height", height, error);
+    if (status != QVL_OK) return status;
+    if (factor < 1 || factor > MAX_FACTOR)
+        return qvl_fail(error, QVL_ERROR_ARGUMENT, "resize factor is %" PRId64 "; allowed are 1 to %" PRId64,
+                        factor, MAX_FACTOR);
+    if (limits.min_pixels < 1 || limits.max_pixels < 1)
+        return qvl_fail(error, QVL_ERROR_ARGUMENT,
+                        "pixel limits are %" PRId64 " to %" PRId64 "; both must be at least 1", limits.min_pixels,
+                        limits.max_pixels);
+    double longer = (double)(height > width ? height : width), shorter = (double)(height > width ? width : height);
+    if (longer / shorter > MAX_RATIO)
+        return qvl_fail(error, QVL_ERROR_LIMIT,
+                        "picture is %" PRId64 " x %" PRId64 ": its aspect ratio is %.10g, above the limit of %g",
+                        width, height, longer / shorter, MAX_RATIO);
+    return QVL_OK;
+}
+
+qvl_status qvl_smart_resize(int64_t height, int64_t width, int64_t factor, qvl_limits limits, int64_t *out_height,
+                            int64_t *out_width, qvl_error *error) {
+    *out_height = *out_width = 0;
+    qvl_status status = check_smart_resize(height, width, factor, limits, error);
+    if (status != QVL_OK) return status;
+
+    double h = (double)height, w = (double)width, f = (double)factor;
+    int64_t new_height = multiple(rint(h / f), factor), new_width = multiple(rint(w / f), factor);
+    if (new_height * new_width > limits.max_pixels) {
+        double beta = sqrt(quotient(height * width, limits.max_pixels));
+        new_height = at_least(multiple(floor(h / beta / f), factor), factor);
+        new_width = at_least(multiple(floor(w / beta / f), factor), factor);
+    } else if (new_height * new_width < limits.min_pixels) { /* so does a side that rounded to 0 */
+        double beta = sqrt(quotient(limits.min_pixels, height * width));
+        new_height = multiple(ceil(h * beta / f), factor);
+        new_width = multiple(ceil(w * beta / f), factor);
+    }
+    if (new_height > QVL_MAX_SIDE || new_width > QVL_MAX_SIDE)
+        return qvl_fail(error, QVL_ERROR_LIMIT,
+                        "min_pixels of %" PRId64 " would resize the picture of %" PRId64 " x %" PRId64
+                        " to %" PRId64 " x %" PRId64 "; sides may have at most %" PRId64,
+                        limits.min_pixels, width, height, new_width, new_height, QVL_MAX_SIDE);
+    *out_height = new_height;
+    *out_width = new_width;
+    return QVL_OK;
+}
+
+static int64_t factor_of(const qvl_vision_config *vision) {
+    return (int64_t)vision->patch_size * vision->spatial_merge_size;
+}
+
+/* One side of the limits. pixels and tokens are the options for it, 0 where unset; side is "min" or "max". */
+static qvl_status override_limit(const char *side, int64_t pixels, int64_t tokens, int64_t factor, int64_t *limit,
+                                 qvl_error *error) {
+    if (pixels < 0 || tokens < 0)
+        return qvl_fail(error, QVL_ERROR_ARGUMENT, "%s_%s is %" PRId64 "; it must be positive, or 0 for unset",
+                        side, pixels < 0 ? "pixels" : "tokens", pixels < 0 ? pixels : tokens);
+    if (pixels && tokens)
+        return qvl_fail(error, QVL_ERROR_ARGUMENT,
+                        "%s_pixels (%" PRId64 ") and %s_tokens (%" PRId64 ") both set the same limit; give one",
+                        side, pixels, side, tokens);
+    if (pixels) *limit = pixels;
+    if (tokens && (!qvl_mul_i64(factor, factor, limit) || !qvl_mul_i64(*limit, tokens, limit)))
+        return qvl_fail(error, QVL_ERROR_ARGUMENT, "%s_tokens is %" PRId64 ", too many to count their pixels",
+                        side, tokens);
+    return QVL_OK;
+}
+
+qvl_status qvl_effective_limits(const qvl_config *config, const qvl_preprocess_options *options,
+                                qvl_limits *limits, qvl_error *error) {
+    int64_t factor = factor_of(&config->vision);
+    qvl_limits merged = config->processor.limits;
+    memset(limits, 0, sizeof *limits);
+    qvl_status status =
+        override_limit("min", options->min_pixels, options->min_tokens, factor, &merged.min_pixels, error);
+    if (status == QVL_OK)
+        status =
+            override_limit("max", options->max_pixels, options->max_tokens, factor, &merged.max_pixels, error);
+    if (status != QVL_OK) return status;
+    if (merged.min_pixels > merged.max_pixels) {
+        bool min_given = options->min_pixels || options->min_tokens;
+        bool max_given = options->max_pixels || options->max_tokens;
+        const char *source = config->processor.source;
+        return qvl_fail(error, min_given || max_given ? QVL_ERROR_ARGUMENT : QVL_ERROR_MODEL,
+                        "the minimum of %" PRId64 " pixels (%s) is above the maximum of %" PRId64 " pixels (%s)",
+                        merged.min_pixels, min_given ? "option" : source, merged.max_pixels,
+                        max_given ? "option" : source);
+    }
+    *limits = merged;
+    return QVL_OK;
+}
+
+/* The size the caller asks for, instead of smart_resize. */
+static qvl_status check_exact_size(const qvl_preprocess_options *options, int64_t factor, qvl_error *error) {
+    int64_t width = options->width, height = options->height;
+    if (width <= 0 || height <= 0)
+        return qvl_fail(error, QVL_ERROR_ARGUMENT,
+                        "size is %" PRId64 " x %" PRId64
+                        "; width and height must be given together, both positive",
+                        width, height);
+    if (options->min_pixels || options->max_pixels || options->min_tokens || options->max_tokens)
+        return qvl_fail(error, QVL_ERROR_ARGUMENT,
+                        "size %" PRId64 " x %" PRId64
+                        " leaves nothing for pixel or token limits to decide; give one",
+                        width, height);
+    if (width % factor || height % factor)
+        return qvl_fail(error, QVL_ERROR_ARGUMENT,
+                        "size is %" PRId64 " x %" PRId64 "; both must be multiples of %" PRId64 " (patch x merge)",
+                        width, height, factor);
+    if (width > QVL_MAX_SIDE || height > QVL_MAX_SIDE)
+        return qvl_fail(error, QVL_ERROR_LIMIT,
+                        "size is %" PRId64 " x %" PRId64 "; sides may have at most %" PRId64, width, height,
+                        QVL_MAX_SIDE);
+    return QVL_OK;
+}
+
+qvl_status qvl_target_size(const qvl_config *config, const qvl_preprocess_options *options, int64_t width,
+                           int64_t height, int64_t *out_width, int64_t *out_height, qvl_error *error) {
+    int64_t factor = factor_of(&config->vision);
+    *out_width = *out_height = 0;
+    if (options->width || options->height) {
+        qvl_status status = check_exact_size(options, factor, error);
+        if (status == QVL_OK) status = check_side("width", width, error);
+        if (status == QVL_OK) status = check_side("height", height, error);
+        if (status != QVL_OK) return status;
+        *out_width = options->width;
+        *out_height = options->height;
+        return QVL_OK;
+    }
+    qvl_limits limits;
+    qvl_status status = qvl_effective_limits(config, options, &limits, error);
+    if (status != QVL_OK) return status;
+    return qvl_smart_resize(height, width, factor, limits, out_height, out_width, error);
+}
+
+qvl_status qvl_picture_grid(const qvl_vision_config *vision, int64_t width, int64_t height, qvl_item *item,
+                            qvl_error *error) {
+    int64_t patch = vision->patch_size, merge = vision->spatial_merge_size, factor = factor_of(vision);
+    qvl_status status = check_side("width", width, error);
+    if (status == QVL_OK) status = check_side("height", height, error);
+    if (status != QVL_OK) return status;
+    if (width % factor || height % factor)
+        return qvl_fail(error, QVL_ERROR_ARGUMENT,
+                        "picture is %" PRId64 " x %" PRId64 "; both sides must be multiples of %" PRId64
+                        " (patch %" PRId64 " x merge %" PRId64 ")",
+                        width, height, factor, patch, merge);
+    item->grid = (qvl_grid){1, height / patch, width / patch};
+    item->tokens = (height / factor) * (width / factor);
+    item->width = width;
+    item->height = height;
+    return QVL_OK;
+}

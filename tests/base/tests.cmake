@@ -1,0 +1,1 @@
+qvl_test(test_base base/test_base.c)
