@@ -16,7 +16,7 @@ typedef struct span {
 } span;
 
 static bool dtype_from_name(const char *name, qvl_dtype *dtype) {
-    for (int i = QVL_F32; i <= QVL_C64; i++) {
+    for (int i = QVL_F32; i <= QVL_F8_E5M2FNUZ; i++) {
         if (strcmp(name, qvl_dtype_name((qvl_dtype)i)) == 0) {
             *dtype = (qvl_dtype)i;
             return true;
