@@ -1,5 +1,6 @@
 /* Pictures to patch rows: size -> resample -> normalise -> rows, one picture after the other into one array. */
 #include "base/memory.h"
+#include "base/options.h"
 #include "model/model.h"
 #include "preprocess/geometry.h"
 #include "preprocess/patches.h"
@@ -51,14 +52,20 @@ typedef struct picture_source {
     size_t count;
 } picture_source;
 
-/* Resizes (unless the size is given) and appends one picture. */
+static qvl_status check_image(const qvl_image *image, qvl_error *error) {
+    if (image->pixels && image->width >= 1 && image->height >= 1) return QVL_OK;
+    return qvl_fail(error, QVL_ERROR_ARGUMENT, "a picture of %lld x %lld pixels%s cannot be preprocessed",
+                    (long long)image->width, (long long)image->height, image->pixels ? "" : " without pixels");
+}
+
+/* Resizes (without options: takes the size as it is) and appends one picture. */
 static qvl_status append(const qvl_model *model, const qvl_image *image, const qvl_preprocess_options *options,
                          const float (*table)[256], qvl_patches *patches, qvl_item *item, qvl_error *error) {
     const qvl_vision_config *vision = &model->config.vision;
     int64_t width = image->width, height = image->height, before = patches->rows;
     qvl_image resized = {0};
-    qvl_status status = QVL_OK;
-    if (options)
+    qvl_status status = check_image(image, error);
+    if (!status && options)
         status = qvl_target_size(&model->config, options, image->width, image->height, &width, &height, error);
     if (!status) status = qvl_picture_grid(vision, width, height, item, error);
     if (!status && (width != image->width || height != image->height)) {
@@ -106,19 +113,26 @@ fail:
     return status;
 }
 
+static qvl_status preprocess_with(const qvl_model *model, picture_source source,
+                                  const qvl_preprocess_options *given, qvl_patches *patches, qvl_error *error) {
+    qvl_preprocess_options options;
+    qvl_preprocess_options_init(&options);
+    *patches = (qvl_patches){0};
+    qvl_status status = qvl_options_take(&options, sizeof options, given, error);
+    return status ? status : preprocess(model, source, &options, options.preset, patches, error);
+}
+
 qvl_status qvl_preprocess(const qvl_model *model, const qvl_image *images, size_t count,
                           const qvl_preprocess_options *options, qvl_patches *patches, qvl_error *error) {
-    return preprocess(model, (picture_source){.images = images, .count = count}, options, options->preset, patches,
-                      error);
+    return preprocess_with(model, (picture_source){.images = images, .count = count}, options, patches, error);
+}
+
+qvl_status qvl_preprocess_inputs(const qvl_model *model, const qvl_input *inputs, size_t count,
+                                 const qvl_preprocess_options *options, qvl_patches *patches, qvl_error *error) {
+    return preprocess_with(model, (picture_source){.inputs = inputs, .count = count}, options, patches, error);
 }
 
 qvl_status qvl_patchify(const qvl_model *model, const qvl_image *images, size_t count, qvl_preset preset,
                         qvl_patches *patches, qvl_error *error) {
     return preprocess(model, (picture_source){.images = images, .count = count}, NULL, preset, patches, error);
-}
-
-qvl_status qvl_preprocess_inputs(const qvl_model *model, const qvl_input *inputs, size_t count,
-                                 const qvl_preprocess_options *options, qvl_patches *patches, qvl_error *error) {
-    return preprocess(model, (picture_source){.inputs = inputs, .count = count}, options, options->preset, patches,
-                      error);
 }

@@ -1,0 +1,274 @@
+/* The bytes of a resize against Pillow's and torch's (hashes), the same bytes for any pool, and nothing read or
+ * written outside the pictures. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "preprocess/resample.h"
+#include "preprocess/support.h"
+
+#include "base/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void expect_resize(const qvl_image *in, int64_t width, int64_t height, qvl_filter filter,
+                          const char *expected) {
+    char what[120];
+    snprintf(what, sizeof what, "%s %lld x %lld to %lld x %lld", filter == QVL_FILTER_TORCH ? "torch" : "Pillow",
+             (long long)in->width, (long long)in->height, (long long)width, (long long)height);
+    qvl_image out = resample(NULL, in, width, height, filter);
+    assert_picture(&out, expected, what);
+    qvl_image_free(&out);
+}
+
+static size_t picture_bytes(const qvl_image *image) {
+    return (size_t)(image->width * image->height * 3);
+}
+
+/* ---- against the references */
+
+/* Pillow's hashes here are of 12.3, where the horizontal pass always was the first; Pillow 13's are in
+ * pillow_resize.json. */
+static void reference_vectors(void **state) {
+    (void)state;
+    cJSON *fixture = load_fixture("preprocess_vectors.json");
+    const cJSON *list = member(fixture, "resize"), *entry;
+    assert_int_equal(cJSON_GetArraySize(list), 13);
+    cJSON_ArrayForEach(entry, list) {
+        const cJSON *from = member(entry, "src"), *to = member(entry, "dst");
+        qvl_image in = make_picture("formula", integer_at(from, 1), integer_at(from, 0), 0);
+        assert_picture(&in, string(entry, "src_sha256"), "the formula picture");
+        int64_t width = integer_at(to, 1), height = integer_at(to, 0);
+        qvl_image pillow = resample_across_then_down(&in, width, height, QVL_FILTER_PILLOW);
+        assert_picture(&pillow, string(entry, "pil_sha256"), "Pillow 12.3");
+        qvl_image_free(&pillow);
+        expect_resize(&in, width, height, QVL_FILTER_TORCH, string(entry, "torch_u8_cpu_sha256"));
+        qvl_image_free(&in);
+    }
+    cJSON_Delete(fixture);
+}
+
+/* The cases of one kind of picture; all kinds are in test_reference_fixtures.c. Returns how many there were. */
+static int check_pillow_cases(const char *kind) {
+    cJSON *fixture = load_fixture("pillow_resize.json");
+    const cJSON *entry;
+    int count = 0;
+    cJSON_ArrayForEach(entry, member(fixture, "cases")) {
+        if (strcmp(string(entry, "kind"), kind) != 0) continue;
+        qvl_image in = case_picture(entry);
+        expect_resize(&in, integer(entry, "out_width"), integer(entry, "out_height"), QVL_FILTER_PILLOW,
+                      string(entry, "sha256"));
+        qvl_image_free(&in);
+        count++;
+    }
+    cJSON_Delete(fixture);
+    return count;
+}
+
+static void report_10_swapped_sides(void **state) {
+    (void)state;
+    assert_true(check_pillow_cases("lines") >= 5);
+    /* Vertical lines stay vertical: doubling the height of a 640 x 160 picture of them repeats one row. */
+    qvl_image in = make_picture("lines", 640, 160, 0), out = resample(NULL, &in, 640, 320, QVL_FILTER_TORCH);
+    for (int64_t y = 0; y < 320; y++) assert_memory_equal(out.pixels + y * 640 * 3, in.pixels, 640 * 3);
+    qvl_image_free(&in);
+    qvl_image_free(&out);
+}
+
+static void report_19_the_right_filter(void **state) {
+    (void)state;
+    assert_true(check_pillow_cases("noise") >= 100);
+    assert_true(check_pillow_cases("checkerboard") >= 5);
+    assert_true(check_pillow_cases("white_pixel") >= 5);
+    assert_true(check_pillow_cases("ramp") >= 5);
+}
+
+/* The two references are both official and differ; how far is part of the record. */
+static void report_20_distance_of_the_references(void **state) {
+    (void)state;
+    qvl_image in = make_picture("noise", 2048, 1365, 20);
+    qvl_image pillow = resample(NULL, &in, 2048, 1376, QVL_FILTER_PILLOW);
+    qvl_image torch = resample(NULL, &in, 2048, 1376, QVL_FILTER_TORCH);
+    int64_t differing = 0;
+    int largest = 0;
+    for (size_t i = 0; i < picture_bytes(&pillow); i++) {
+        int difference = abs(pillow.pixels[i] - torch.pixels[i]);
+        differing += difference != 0;
+        if (difference > largest) largest = difference;
+    }
+    assert_int_equal(largest, 1);
+    assert_int_equal(differing, 30786); /* of 8,454,144: 0.36 percent */
+    qvl_image_free(&in);
+    qvl_image_free(&pillow);
+    qvl_image_free(&torch);
+}
+
+/* ---- properties */
+
+static void unchanged_size_is_a_copy(void **state) {
+    (void)state;
+    qvl_image in = make_picture("noise", 37, 23, 1);
+    for (int filter = QVL_FILTER_PILLOW; filter <= QVL_FILTER_TORCH; filter++) {
+        qvl_image out = resample(NULL, &in, 37, 23, (qvl_filter)filter);
+        assert_ptr_not_equal(out.pixels, in.pixels);
+        assert_memory_equal(out.pixels, in.pixels, picture_bytes(&in));
+        qvl_image_free(&out);
+    }
+    qvl_image_free(&in);
+}
+
+static void flat_pictures_stay_flat(void **state) {
+    (void)state;
+    static const int64_t sizes[][4] = {{1, 1, 40, 30}, {3, 500, 97, 1}, {640, 480, 7, 5}, {2000, 1, 11, 9}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int level = 0; level < 256; level += 15)
+            for (int filter = QVL_FILTER_PILLOW; filter <= QVL_FILTER_TORCH; filter++) {
+                qvl_image in = make_picture("formula", sizes[i][0], sizes[i][1], 0);
+                memset(in.pixels, level, picture_bytes(&in));
+                qvl_image out = resample(NULL, &in, sizes[i][2], sizes[i][3], (qvl_filter)filter);
+                for (size_t j = 0; j < picture_bytes(&out); j++) assert_int_equal(out.pixels[j], level);
+                qvl_image_free(&in);
+                qvl_image_free(&out);
+            }
+}
+
+static void expect_order(int64_t width, int64_t height, int64_t out_width, int64_t out_height, qvl_filter filter,
+                         bool across_first) {
+    qvl_image in = make_picture("extremes", width, height, 5);
+    qvl_image whole = resample(NULL, &in, out_width, out_height, filter);
+    qvl_image across = resample_across_then_down(&in, out_width, out_height, filter);
+    qvl_image half = resample(NULL, &in, width, out_height, filter);
+    qvl_image down = resample(NULL, &half, out_width, out_height, filter);
+    assert_memory_not_equal(across.pixels, down.pixels, picture_bytes(&whole)); /* or the test says nothing */
+    assert_memory_equal(whole.pixels, across_first ? across.pixels : down.pixels, picture_bytes(&whole));
+    qvl_image *all[] = {&in, &whole, &across, &half, &down};
+    for (int i = 0; i < 5; i++) qvl_image_free(all[i]);
+}
+
+/* Pillow 13 starts with the vertical pass where the height shrinks by more than twice what the width does. */
+static void order_of_the_passes(void **state) {
+    (void)state;
+    expect_order(211, 97, 64, 160, QVL_FILTER_PILLOW, true);
+    expect_order(97, 211, 160, 64, QVL_FILTER_PILLOW, false);
+    expect_order(97, 211, 160, 64, QVL_FILTER_TORCH, true);
+    expect_order(100, 100, 90, 80, QVL_FILTER_PILLOW, true); /* exactly twice */
+    expect_order(100, 100, 90, 79, QVL_FILTER_PILLOW, false);
+    expect_order(100, 100, 90, 79, QVL_FILTER_TORCH, true);
+    expect_order(100, 100, 110, 110, QVL_FILTER_PILLOW, true);
+    expect_order(100, 100, 120, 99, QVL_FILTER_PILLOW, false);
+}
+
+static void same_bytes_for_any_pool(void **state) {
+    (void)state;
+    static const int64_t sizes[][4] = {{300, 200, 512, 352}, {1, 1, 64, 96},    {999, 7, 32, 33},
+                                       {64, 700, 64, 64},    {700, 64, 64, 64}, {50, 900, 1, 13},
+                                       {3, 2000, 32, 640}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int filter = QVL_FILTER_PILLOW; filter <= QVL_FILTER_TORCH; filter++) {
+            qvl_image in = make_picture("noise", sizes[i][0], sizes[i][1], (int64_t)i);
+            qvl_image alone = resample(NULL, &in, sizes[i][2], sizes[i][3], (qvl_filter)filter);
+            for (int threads = 1; threads <= 3; threads++) {
+                qvl_pool *pool = NULL;
+                assert_int_equal(qvl_pool_open(threads, &pool, NULL), QVL_OK);
+                qvl_image out = resample(pool, &in, sizes[i][2], sizes[i][3], (qvl_filter)filter);
+                assert_memory_equal(out.pixels, alone.pixels, picture_bytes(&alone));
+                qvl_image_free(&out);
+                qvl_pool_close(&pool);
+            }
+            qvl_image_free(&in);
+            qvl_image_free(&alone);
+        }
+}
+
+/* The picture fills whole pages between two that may not be touched, and may itself only be read. */
+static void nothing_outside_is_read_or_written(void **state) {
+    (void)state;
+    static const int64_t sizes[][2] = {{4096, 1}, {1, 4096}, {64, 64}, {8, 512}};
+    static const int64_t targets[][2] = {{1, 1}, {33, 31}, {640, 96}, {5, 500}};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (size_t)4096 * 3;
+    assert_int_equal(bytes % page, 0);
+    uint8_t *map = mmap(NULL, bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(map != MAP_FAILED);
+    assert_int_equal(mprotect(map + page, bytes, PROT_READ | PROT_WRITE), 0);
+    qvl_image noise = make_picture("noise", 4096, 1, 9);
+    memcpy(map + page, noise.pixels, bytes);
+    qvl_image_free(&noise);
+    assert_int_equal(mprotect(map + page, bytes, PROT_READ), 0);
+    for (size_t i = 0; i < 4; i++)
+        for (size_t j = 0; j < 4; j++)
+            for (int filter = QVL_FILTER_PILLOW; filter <= QVL_FILTER_TORCH; filter++) {
+                qvl_image in = {sizes[i][0], sizes[i][1], map + page};
+                qvl_image out = resample(NULL, &in, targets[j][0], targets[j][1], (qvl_filter)filter);
+                qvl_image_free(&out);
+            }
+    assert_int_equal(munmap(map, bytes + 2 * page), 0);
+}
+
+/* ---- the public call */
+
+static void presets_choose_the_filter(void **state) {
+    (void)state;
+    qvl_image in = make_picture("noise", 301, 203, 3);
+    for (int preset = QVL_PRESET_TRANSFORMERS; preset <= QVL_PRESET_MLX; preset++) {
+        qvl_filter filter = preset == QVL_PRESET_TRANSFORMERS ? QVL_FILTER_TORCH : QVL_FILTER_PILLOW;
+        qvl_image expected = resample(NULL, &in, 224, 96, filter), out;
+        for (int32_t threads = 0; threads <= 3; threads++) {
+            assert_int_equal(qvl_resize(&in, 224, 96, (qvl_preset)preset, threads, &out, NULL), QVL_OK);
+            assert_memory_equal(out.pixels, expected.pixels, picture_bytes(&expected));
+            qvl_image_free(&out);
+        }
+        qvl_image_free(&expected);
+    }
+    qvl_image_free(&in);
+}
+
+static void expect_refused(qvl_image in, int64_t width, int64_t height, int preset, int threads, qvl_status status,
+                           const char *words) {
+    qvl_image out = {1, 1, (uint8_t *)1};
+    qvl_error error = {0};
+    assert_int_equal(qvl_resize(&in, width, height, (qvl_preset)preset, threads, &out, &error), status);
+    if (!strstr(error.message, words)) fail_msg("'%s' does not say '%s'", error.message, words);
+    assert_int_equal(out.width, 0);
+    assert_int_equal(out.height, 0);
+    assert_null(out.pixels);
+}
+
+static void impossible_resizes(void **state) {
+    (void)state;
+    uint8_t pixel[3] = {1, 2, 3};
+    qvl_image one = {1, 1, pixel};
+    const int64_t most = (int64_t)1 << 31;
+    expect_refused(one, 0, 5, 0, 1, QVL_ERROR_ARGUMENT, "resize to 0 x 5");
+    expect_refused(one, 5, -1, 0, 1, QVL_ERROR_ARGUMENT, "resize to 5 x -1");
+    expect_refused(one, most + 1, 1, 0, 1, QVL_ERROR_LIMIT, "sides may have at most 2147483648");
+    expect_refused(one, 1, INT64_MAX, 0, 1, QVL_ERROR_LIMIT, "9223372036854775807");
+    expect_refused(one, most, most, 0, 1, QVL_ERROR_LIMIT, "less than 2^63 bytes");
+    expect_refused((qvl_image){0, 0, NULL}, 5, 5, 0, 1, QVL_ERROR_ARGUMENT, "without pixels");
+    expect_refused((qvl_image){0, 1, pixel}, 5, 5, 0, 1, QVL_ERROR_ARGUMENT, "nothing to resize");
+    expect_refused((qvl_image){1, -4, pixel}, 5, 5, 0, 1, QVL_ERROR_ARGUMENT, "nothing to resize");
+    expect_refused((qvl_image){INT64_MAX, INT64_MAX, pixel}, 5, 5, 0, 1, QVL_ERROR_LIMIT, "resize from");
+    expect_refused(one, 5, 5, 3, 1, QVL_ERROR_ARGUMENT, "preset is 3; allowed are 0 to 2");
+    expect_refused(one, 5, 5, 0, 257, QVL_ERROR_ARGUMENT, "threads is 257");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reference_vectors),
+        cmocka_unit_test(report_10_swapped_sides),
+        cmocka_unit_test(report_19_the_right_filter),
+        cmocka_unit_test(report_20_distance_of_the_references),
+        cmocka_unit_test(unchanged_size_is_a_copy),
+        cmocka_unit_test(flat_pictures_stay_flat),
+        cmocka_unit_test(order_of_the_passes),
+        cmocka_unit_test(same_bytes_for_any_pool),
+        cmocka_unit_test(nothing_outside_is_read_or_written),
+        cmocka_unit_test(presets_choose_the_filter),
+        cmocka_unit_test(impossible_resizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
