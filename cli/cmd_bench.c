@@ -1,0 +1,185 @@
+/* qvl bench: how long the tower takes, and preprocessing of a 12-megapixel picture to the same size. */
+#include "commands.h"
+#include "open.h"
+#include "output.h"
+#include "progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct bench_size {
+    int64_t width, height;
+    qvl_item item;
+    double tower_seconds, preprocess_seconds, teraflops; /* medians; work of one encode */
+} bench_size;
+
+typedef struct bench {
+    qvl_model *model;
+    qvl_session *session;
+    qvl_image photo;
+    bench_size *sizes;
+    size_t count;
+    double *times; /* [runs] */
+    cli_progress progress;
+} bench;
+
+/* Floating-point operations of one still picture of n patches, two for a multiply-add; biases and element-wise
+ * work are left out. Attention is 4 n^2 d a block: n queries on n keys, then on n values. */
+static double work(const qvl_model_info *info, int64_t patches) {
+    double n = (double)patches, d = info->hidden_size;
+    double merge = (double)info->spatial_merge_size * info->spatial_merge_size, merged = merge * d;
+    double cols = (double)info->in_channels * info->temporal_patch_size * info->patch_size * info->patch_size;
+    double linear = 2 * n * (4 * d * d + 2 * d * info->intermediate_size);
+    double attention = 4 * n * n * d;
+    double merger = 2 * (n / merge) * merged * (merged + info->out_hidden_size);
+    return info->depth * (linear + attention) + 2 * n * cols * d + (1 + info->deepstack_count) * merger;
+}
+
+/* A picture of smooth and sharp parts; what it shows does not matter for time. */
+static qvl_status make_photo(qvl_image *photo, qvl_error *error) {
+    enum { WIDTH = 4000, HEIGHT = 3000 };
+    uint8_t *pixels = malloc((size_t)3 * WIDTH * HEIGHT);
+    if (!pixels) return cli_no_memory(error);
+    for (size_t i = 0; i < (size_t)3 * WIDTH * HEIGHT; i++)
+        pixels[i] = (uint8_t)((i / 77) ^ (i / (3 * WIDTH)) ^ (i % 3 * 40));
+    *photo = (qvl_image){WIDTH, HEIGHT, pixels};
+    return QVL_OK;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *times, int64_t count) {
+    qsort(times, (size_t)count, sizeof *times, compare_doubles);
+    return count % 2 ? times[count / 2] : 0.5 * (times[count / 2 - 1] + times[count / 2]);
+}
+
+/* One untimed run that warms caches and scratch, then the timed ones. */
+static qvl_status time_tower(const cli_options *options, bench *b, const qvl_patches *patches, bench_size *size,
+                             qvl_error *error) {
+    qvl_encode_options encoding;
+    qvl_encode_options_init(&encoding);
+    encoding.progress = cli_progress_step;
+    encoding.progress_user = &b->progress;
+    for (int64_t run = -1; run < options->runs; run++) {
+        qvl_features features;
+        double start = cli_seconds();
+        qvl_status status = qvl_vision_encode(b->session, patches, &encoding, &features, error);
+        if (status) return status;
+        if (run >= 0) b->times[run] = cli_seconds() - start;
+        qvl_features_free(&features);
+    }
+    size->tower_seconds = median(b->times, options->runs);
+    return QVL_OK;
+}
+
+static qvl_status measure(const cli_options *options, bench *b, bench_size *size, qvl_error *error) {
+    qvl_preprocess_options preprocess = options->preprocess;
+    preprocess.width = size->width;
+    preprocess.height = size->height;
+    qvl_patches patches = {0};
+    cli_progress_say(&b->progress, "preprocessing");
+    for (int64_t run = 0; run < options->runs; run++) {
+        qvl_patches_free(&patches);
+        double start = cli_seconds();
+        qvl_status status = qvl_preprocess(b->model, &b->photo, 1, &preprocess, &patches, error);
+        if (status) return status;
+        b->times[run] = cli_seconds() - start;
+    }
+    size->preprocess_seconds = median(b->times, options->runs);
+    size->item = patches.items[0];
+    size->teraflops = 1e-12 * work(qvl_model_get_info(b->model), patches.rows);
+    qvl_status status = time_tower(options, b, &patches, size, error);
+    qvl_patches_free(&patches);
+    return status;
+}
+
+static int report_json(const cli_options *options, const bench *b) {
+    const qvl_model_info *info = qvl_model_get_info(b->model);
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "model", info->folder);
+    cJSON_AddStringToObject(json, "dtype", cli_dtype_name(info->compute_dtype));
+    cJSON_AddStringToObject(json, "kernels", info->kernels);
+    cJSON_AddNumberToObject(json, "threads", info->threads);
+    cJSON_AddStringToObject(json, "preset", qvl_preset_name(options->preprocess.preset));
+    cJSON_AddNumberToObject(json, "runs", (double)options->runs);
+    cJSON *sizes = cJSON_AddArrayToObject(json, "sizes");
+    for (size_t i = 0; i < b->count; i++) {
+        const bench_size *size = &b->sizes[i];
+        cJSON *entry = cJSON_CreateObject();
+        cli_json_ints(entry, "size", (int64_t[]){size->width, size->height}, 2);
+        cJSON_AddNumberToObject(entry, "patches", (double)(size->item.grid.h * size->item.grid.w));
+        cJSON_AddNumberToObject(entry, "tokens", (double)size->item.tokens);
+        cJSON_AddNumberToObject(entry, "preprocess_seconds", size->preprocess_seconds);
+        cJSON_AddNumberToObject(entry, "tower_seconds", size->tower_seconds);
+        cJSON_AddNumberToObject(entry, "tflop", size->teraflops);
+        cJSON_AddNumberToObject(entry, "tflop_per_second", size->teraflops / size->tower_seconds);
+        cJSON_AddItemToArray(sizes, entry);
+    }
+    return cli_print_json(json);
+}
+
+static int report(const cli_options *options, const bench *b) {
+    if (options->json) return report_json(options, b);
+    const qvl_model_info *info = qvl_model_get_info(b->model);
+    printf("%s: %d blocks of %d, %s, %s kernels, %d thread%s; median of %lld\n", info->folder, info->depth,
+           info->hidden_size, cli_dtype_name(info->compute_dtype), info->kernels, info->threads,
+           info->threads == 1 ? "" : "s", (long long)options->runs);
+    printf("%-12s%9s%9s%15s%12s%10s%10s\n", "size", "patches", "tokens", "12 MP to it/s", "tower/s", "TFLOP",
+           "TFLOP/s");
+    for (size_t i = 0; i < b->count; i++) {
+        const bench_size *size = &b->sizes[i];
+        char name[32];
+        snprintf(name, sizeof name, "%lldx%lld", (long long)size->width, (long long)size->height);
+        printf("%-12s%9lld%9lld%15.4f%12.4f%10.4f%10.4f\n", name,
+               (long long)(size->item.grid.h * size->item.grid.w), (long long)size->item.tokens,
+               size->preprocess_seconds, size->tower_seconds, size->teraflops,
+               size->teraflops / size->tower_seconds);
+    }
+    return CLI_DONE;
+}
+
+static bool parse_sizes(const cli_options *options, bench *b) {
+    b->count = options->input_count ? options->input_count : 1;
+    b->sizes = calloc(b->count, sizeof *b->sizes);
+    b->times = calloc((size_t)options->runs, sizeof *b->times);
+    if (!b->sizes || !b->times) return false;
+    b->sizes[0] = (bench_size){.width = 512, .height = 512};
+    for (size_t i = 0; i < options->input_count; i++) {
+        if (cli_parse_size(options->inputs[i], &b->sizes[i].width, &b->sizes[i].height)) continue;
+        fprintf(stderr, "qvl bench: '%s' is no size; allowed is WIDTHxHEIGHT, such as 512x384\n",
+                options->inputs[i]);
+        return false;
+    }
+    return true;
+}
+
+static qvl_status run_bench(const cli_options *options, bench *b, qvl_error *error) {
+    cli_progress_say(&b->progress, "opening the model");
+    qvl_status status = cli_open_model(options, QVL_OPEN_WEIGHTS, &b->model, error);
+    if (!status) status = qvl_session_open(b->model, &b->session, error);
+    if (!status) status = make_photo(&b->photo, error);
+    for (size_t i = 0; i < b->count && !status; i++) status = measure(options, b, &b->sizes[i], error);
+    return status;
+}
+
+int cmd_bench(const cli_options *options) {
+    qvl_error error = {0};
+    bench b = {0};
+    int code = CLI_USAGE;
+    cli_progress_init(&b.progress, options->quiet);
+    if (parse_sizes(options, &b)) {
+        qvl_status status = run_bench(options, &b, &error);
+        cli_progress_clear(&b.progress);
+        code = status ? cli_refuse(&error) : report(options, &b);
+    }
+    free(b.photo.pixels);
+    free(b.sizes);
+    free(b.times);
+    qvl_session_close(&b.session);
+    qvl_model_close(&b.model);
+    return code;
+}

@@ -1,0 +1,145 @@
+/* qvl encode: pictures to features. */
+#include "commands.h"
+#include "open.h"
+#include "output.h"
+#include "progress.h"
+#include "taps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What one run holds and measured. */
+typedef struct encode_run {
+    qvl_model *model;
+    qvl_session *session;
+    qvl_input *inputs;
+    qvl_patches patches;
+    qvl_features features;
+    cli_taps taps;
+    cli_progress progress;
+    double open_seconds, preprocess_seconds, tower_seconds;
+} encode_run;
+
+static qvl_status encode(const cli_options *options, encode_run *run, qvl_error *error) {
+    double start = cli_seconds();
+    cli_progress_say(&run->progress, "opening the model");
+    qvl_status status = cli_open_model(options, QVL_OPEN_WEIGHTS, &run->model, error);
+    if (status) return status;
+    if ((status = qvl_session_open(run->model, &run->session, error))) return status;
+    double opened = cli_seconds();
+    cli_progress_say(&run->progress, "preprocessing");
+    status = qvl_preprocess_inputs(run->model, run->inputs, options->input_count, &options->preprocess,
+                                   &run->patches, error);
+    if (status) return status;
+    double preprocessed = cli_seconds();
+    qvl_encode_options encoding;
+    qvl_encode_options_init(&encoding);
+    encoding.progress = cli_progress_step;
+    encoding.progress_user = &run->progress;
+    encoding.tap = options->taps ? cli_taps_add : NULL;
+    encoding.tap_user = &run->taps;
+    status = qvl_vision_encode(run->session, &run->patches, &encoding, &run->features, error);
+    run->open_seconds = opened - start;
+    run->preprocess_seconds = preprocessed - opened;
+    run->tower_seconds = cli_seconds() - preprocessed;
+    return status;
+}
+
+static qvl_status save_features(const char *path, const encode_run *run, qvl_preset preset, qvl_error *error) {
+    const qvl_features *features = &run->features;
+    int64_t *grids = cli_grids(run->patches.items, run->patches.item_count);
+    if (!grids) return cli_no_memory(error);
+    qvl_tensor tensors[2 + QVL_MAX_DEEPSTACK];
+    char names[QVL_MAX_DEEPSTACK][40];
+    size_t count = 0;
+    tensors[count++] =
+        cli_tensor("image_embeds", features->dtype, features->tokens, features->width, features->embeds);
+    for (int32_t i = 0; i < features->deepstack_count; i++) {
+        snprintf(names[i], sizeof names[i], "deepstack_image_embeds.%d", i);
+        tensors[count++] =
+            cli_tensor(names[i], features->dtype, features->tokens, features->width, features->deepstack[i]);
+    }
+    tensors[count++] = cli_tensor("image_grid_thw", QVL_I64, (int64_t)run->patches.item_count, 3, grids);
+    qvl_status status = cli_save(path, tensors, count, qvl_model_get_info(run->model), preset, error);
+    free(grids);
+    return status;
+}
+
+static qvl_status save(const cli_options *options, encode_run *run, qvl_error *error) {
+    qvl_preset preset = options->preprocess.preset;
+    if (run->taps.failed) return cli_no_memory(error);
+    if (options->taps) {
+        qvl_status status = cli_save(options->taps, run->taps.tensors, run->taps.count,
+                                     qvl_model_get_info(run->model), preset, error);
+        if (status) return status;
+    }
+    return options->output ? save_features(options->output, run, preset, error) : QVL_OK;
+}
+
+static void add_path(cJSON *json, const char *key, const char *path) {
+    cJSON_AddItemToObject(json, key, path ? cJSON_CreateString(path) : cJSON_CreateNull());
+}
+
+static int report_json(const cli_options *options, const encode_run *run) {
+    const qvl_model_info *info = qvl_model_get_info(run->model);
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "model", info->folder);
+    cJSON_AddStringToObject(json, "model_type", info->model_type);
+    cJSON_AddStringToObject(json, "preset", qvl_preset_name(options->preprocess.preset));
+    cJSON_AddStringToObject(json, "dtype", cli_dtype_name(run->features.dtype));
+    cJSON_AddStringToObject(json, "kernels", info->kernels);
+    cJSON_AddNumberToObject(json, "threads", info->threads);
+    cli_json_items(json, options->inputs, run->patches.items, run->patches.item_count);
+    cJSON_AddNumberToObject(json, "tokens", (double)run->features.tokens);
+    cJSON_AddNumberToObject(json, "width", (double)run->features.width);
+    cJSON_AddNumberToObject(json, "deepstack", run->features.deepstack_count);
+    cJSON *seconds = cJSON_AddObjectToObject(json, "seconds");
+    cJSON_AddNumberToObject(seconds, "open", run->open_seconds);
+    cJSON_AddNumberToObject(seconds, "preprocess", run->preprocess_seconds);
+    cJSON_AddNumberToObject(seconds, "tower", run->tower_seconds);
+    add_path(json, "output", options->output);
+    add_path(json, "taps", options->taps);
+    return cli_print_json(json);
+}
+
+static int report(const cli_options *options, const encode_run *run) {
+    if (options->json) return report_json(options, run);
+    const qvl_model_info *info = qvl_model_get_info(run->model);
+    const qvl_features *features = &run->features;
+    cli_print_items(options->inputs, run->patches.items, run->patches.item_count);
+    printf("features [%lld, %lld] %s", (long long)features->tokens, (long long)features->width,
+           cli_dtype_name(features->dtype));
+    if (features->deepstack_count) printf(" and %d deepstack arrays of that shape", features->deepstack_count);
+    printf(", preset %s\n", qvl_preset_name(options->preprocess.preset));
+    printf("read and preprocess %.1f ms, tower %.1f ms (%s, %d thread%s), model opened in %.1f ms\n",
+           1e3 * run->preprocess_seconds, 1e3 * run->tower_seconds, info->kernels, info->threads,
+           info->threads == 1 ? "" : "s", 1e3 * run->open_seconds);
+    if (options->output)
+        printf("features written to %s\n", options->output);
+    else
+        puts("features not written (no -o)");
+    if (options->taps) printf("%zu stages written to %s\n", run->taps.count, options->taps);
+    return CLI_DONE;
+}
+
+static void release(encode_run *run) {
+    cli_taps_free(&run->taps);
+    qvl_features_free(&run->features);
+    qvl_patches_free(&run->patches);
+    qvl_session_close(&run->session);
+    qvl_model_close(&run->model);
+    free(run->inputs);
+}
+
+int cmd_encode(const cli_options *options) {
+    qvl_error error = {0};
+    encode_run run = {.inputs = cli_inputs(options)};
+    cli_progress_init(&run.progress, options->quiet);
+    bool good = (run.inputs || !cli_no_memory(&error)) && !cli_check_writable(options->output, &error) &&
+                !cli_check_writable(options->taps, &error) && !encode(options, &run, &error) &&
+                !save(options, &run, &error);
+    cli_progress_clear(&run.progress);
+    int code = good ? report(options, &run) : cli_refuse(&error);
+    release(&run);
+    return code;
+}

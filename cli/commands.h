@@ -1,0 +1,13 @@
+/* One file per command. Each prints its results and returns an exit code. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "options.h"
+
+int cmd_info(const cli_options *options);
+int cmd_preprocess(const cli_options *options);
+int cmd_encode(const cli_options *options);
+int cmd_check(const cli_options *options);
+int cmd_bench(const cli_options *options);
+
+#endif

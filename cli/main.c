@@ -1,0 +1,79 @@
+/* qvl: the program. It sees only include/qvl.h. Exit code 0: done, 1: an input was refused, 2: usage. */
+#include "commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const cli_command commands[] = {
+    {"info", CLI_INFO, "", "what a model folder is: family, sizes, limits, kernels", "", 0, 0, cmd_info},
+    {"preprocess", CLI_PREPROCESS, "INPUT... [-o FILE]", "pictures to patch rows; needs no weights",
+     "FILE gets pixel_values [rows, columns] f32 and image_grid_thw [pictures, 3] int64.\n", 1, SIZE_MAX,
+     cmd_preprocess},
+    {"encode", CLI_ENCODE, "INPUT... [-o FILE]", "pictures to the features a language model reads",
+     "FILE gets image_embeds [tokens, width], deepstack_image_embeds.K where the model has them, both in "
+     "--dtype,\n"
+     "and image_grid_thw [pictures, 3] int64.\n",
+     1, SIZE_MAX, cmd_encode},
+    {"check", CLI_CHECK, "", "self-check on this machine against the bundled reference results", "", 0, 0,
+     cmd_check},
+    {"bench", CLI_BENCH, "[WIDTHxHEIGHT...]", "time of tower and preprocessing, TFLOP/s",
+     "Sizes are multiples of patch x merge; default 512x512.\n", 0, SIZE_MAX, cmd_bench},
+};
+
+enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+static int print_help(FILE *out) {
+    fputs("qvl: pictures into what a Qwen vision-language model reads\n\n"
+          "usage: qvl COMMAND [-m FOLDER] [flags] INPUT...\n\n",
+          out);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
+    fputs(
+        "\nINPUT is a JPEG or PNG file, or - for standard input. FOLDER is a Hugging Face checkpoint; without -m "
+        "the bundled\ndemo model, whose weights are random, is used. Results go to standard output, notes and "
+        "progress to standard error.\n\n"
+        "  qvl encode photo.jpg -m Qwen3-VL-8B -o features.safetensors\n"
+        "  qvl COMMAND --help     flags of a command\n"
+        "  qvl --version\n\n"
+        "Exit code: 0 done, 1 an input was refused, 2 wrong usage.\n",
+        out);
+    return out == stdout ? CLI_DONE : CLI_USAGE;
+}
+
+static int print_command_help(const cli_command *command) {
+    printf("qvl %s: %s\n\nusage: qvl %s [flags] %s\n%s%s\n", command->name, command->summary, command->name,
+           command->arguments, *command->details ? "\n" : "", command->details);
+    cli_print_flags(command->bit);
+    return CLI_DONE;
+}
+
+static int unknown_command(const char *name) {
+    const char *names[COMMAND_COUNT + 1] = {NULL};
+    for (size_t i = 0; i < COMMAND_COUNT; i++) names[i] = commands[i].name;
+    const char *nearest = cli_nearest(name, names);
+    fprintf(stderr, "qvl: unknown command %s", name);
+    if (nearest) fprintf(stderr, "; did you mean %s?", nearest);
+    fputs("\nTry 'qvl --help'.\n", stderr);
+    return CLI_USAGE;
+}
+
+static int run_command(const cli_command *command, int argc, char **argv) {
+    cli_options options;
+    int code = cli_options_parse(command, argc, argv, &options);
+    if (code) return code;
+    return options.help ? print_command_help(command) : command->run(&options);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) return print_help(stderr);
+    int code = -1;
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) code = print_help(stdout);
+    if (strcmp(argv[1], "--version") == 0) code = printf("qvl %s\n", qvl_version()) > 0 ? CLI_DONE : CLI_REFUSED;
+    for (size_t i = 0; i < COMMAND_COUNT && code < 0; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) code = run_command(&commands[i], argc - 2, argv + 2);
+    if (code < 0) return unknown_command(argv[1]);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fputs("qvl: standard output could not be written\n", stderr);
+        return CLI_REFUSED;
+    }
+    return code;
+}

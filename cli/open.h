@@ -1,0 +1,23 @@
+/* From the command line to an open model. */
+#ifndef CLI_OPEN_H
+#define CLI_OPEN_H
+
+#include "options.h"
+
+/* Finds the bundled demo model: beside the installed program, in the data folder it was built for, in its source
+ * tree. path: at least 4096 bytes. false where it is in none of them. */
+bool cli_find_demo(char *path, size_t size);
+
+/* Opens options->model, or the demo model with a note on stderr that says so. The library's notes go to stderr
+ * unless --quiet. */
+qvl_status cli_open_model(const cli_options *options, qvl_open_level level, qvl_model **model, qvl_error *error);
+
+/* Fills *error; returns status. */
+qvl_status cli_fail(qvl_error *error, qvl_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+qvl_status cli_no_memory(qvl_error *error);
+
+/* "qvl: MESSAGE" on stderr; CLI_REFUSED. */
+int cli_refuse(const qvl_error *error);
+
+#endif

@@ -1,0 +1,328 @@
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum flag_kind {
+    FLAG_SWITCH, /* bool, no value */
+    FLAG_TEXT,   /* const char *, not empty */
+    FLAG_INT,    /* int64_t in min..max */
+    FLAG_PRESET,
+    FLAG_DTYPE,
+    FLAG_SIZE,
+    FLAG_CPU_MASK
+} flag_kind;
+
+typedef struct flag {
+    const char *name, *short_name;
+    const char *value; /* its name in the help */
+    const char *help;
+    unsigned commands;
+    flag_kind kind;
+    size_t offset; /* into cli_options, for the first three kinds */
+    int64_t min, max;
+} flag;
+
+#define PICTURES (CLI_PREPROCESS | CLI_ENCODE)
+#define OPENING (CLI_INFO | PICTURES | CLI_CHECK | CLI_BENCH)
+#define COMPUTING (CLI_INFO | CLI_ENCODE | CLI_CHECK | CLI_BENCH)
+#define FIELD(member) offsetof(cli_options, member)
+
+/* An area no picture reaches, and far from overflow. */
+#define MOST_PIXELS ((int64_t)1 << 48)
+
+static const flag flags[] = {
+    {"--model", "-m", "FOLDER", "checkpoint folder; without it the bundled demo model", OPENING & ~CLI_CHECK,
+     FLAG_TEXT, FIELD(model), 0, 0},
+    {"--output", "-o", "FILE", "write a safetensors file; without it only a summary", PICTURES, FLAG_TEXT,
+     FIELD(output), 0, 0},
+    {"--taps", NULL, "FILE", "write every stage of the tower to a safetensors file", CLI_ENCODE, FLAG_TEXT,
+     FIELD(taps), 0, 0},
+    {"--preset", NULL, "NAME", "reference to follow: transformers (default), transformers-pil, mlx",
+     PICTURES | CLI_BENCH, FLAG_PRESET, 0, 0, 0},
+    {"--dtype", NULL, "TYPE", "what products read, and the features' type: bf16 (default) or f32",
+     COMPUTING & ~CLI_CHECK, FLAG_DTYPE, 0, 0, 0},
+    {"--threads", NULL, "N", "0 (default): one per processor; the result does not depend on it", OPENING, FLAG_INT,
+     FIELD(threads), 0, 256},
+    {"--min-pixels", NULL, "N", "smallest area of a resized picture, instead of the folder's", PICTURES, FLAG_INT,
+     FIELD(preprocess.min_pixels), 1, MOST_PIXELS},
+    {"--max-pixels", NULL, "N", "largest area of a resized picture, instead of the folder's", PICTURES, FLAG_INT,
+     FIELD(preprocess.max_pixels), 1, MOST_PIXELS},
+    {"--image-min-tokens", NULL, "N", "the same as --min-pixels, in tokens", PICTURES, FLAG_INT,
+     FIELD(preprocess.min_tokens), 1, MOST_PIXELS >> 20},
+    {"--image-max-tokens", NULL, "N", "the same as --max-pixels, in tokens", PICTURES, FLAG_INT,
+     FIELD(preprocess.max_tokens), 1, MOST_PIXELS >> 20},
+    {"--size", NULL, "WxH", "exact size, multiples of patch x merge (32)", PICTURES, FLAG_SIZE, 0, 0, 0},
+    {"--runs", NULL, "N", "timed runs, of which the median is shown (default 5)", CLI_BENCH, FLAG_INT, FIELD(runs),
+     1, 1000},
+    {"--cpu-mask", NULL, "LIST", "instruction sets allowed: scalar, avx2, avx512, all (default), or a number",
+     COMPUTING, FLAG_CPU_MASK, 0, 0, 0},
+    {"--json", NULL, NULL, "results as one JSON object", OPENING, FLAG_SWITCH, FIELD(json), 0, 0},
+    {"--quiet", "-q", NULL, "no progress line and no notes", OPENING, FLAG_SWITCH, FIELD(quiet), 0, 0},
+    {"--help", "-h", NULL, "this text", OPENING, FLAG_SWITCH, FIELD(help), 0, 0},
+};
+
+enum { FLAG_COUNT = sizeof flags / sizeof *flags };
+
+/* ---- values */
+
+static bool parse_int(const char *text, int64_t min, int64_t max, int64_t *value) {
+    char *end;
+    errno = 0;
+    long long parsed = strtoll(text, &end, 10);
+    if (end == text || *end || errno || parsed < min || parsed > max) return false;
+    *value = parsed;
+    return true;
+}
+
+bool cli_parse_size(const char *text, int64_t *width, int64_t *height) {
+    char *end;
+    if (*text < '0' || *text > '9') return false;
+    long long w = strtoll(text, &end, 10);
+    if (*end != 'x' || end[1] < '0' || end[1] > '9') return false;
+    long long h = strtoll(end + 1, &end, 10);
+    if (*end || w < 1 || h < 1 || w > 1000000 || h > 1000000) return false;
+    *width = w;
+    *height = h;
+    return true;
+}
+
+static bool parse_preset(const char *text, qvl_preset *preset) {
+    for (int value = 0; qvl_preset_name((qvl_preset)value); value++) {
+        if (strcmp(text, qvl_preset_name((qvl_preset)value)) != 0) continue;
+        *preset = (qvl_preset)value;
+        return true;
+    }
+    return false;
+}
+
+static bool parse_cpu_name(const char *name, size_t length, uint32_t *mask) {
+    static const struct {
+        const char *name;
+        uint32_t mask;
+    } sets[] = {
+        {"scalar", QVL_CPU_SCALAR}, {"avx2", QVL_CPU_AVX2}, {"avx512", QVL_CPU_AVX512}, {"all", QVL_CPU_ALL}};
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        if (strlen(sets[i].name) != length || memcmp(sets[i].name, name, length) != 0) continue;
+        *mask |= sets[i].mask;
+        return true;
+    }
+    return false;
+}
+
+/* A number (any base strtoul knows), or names joined by commas. */
+static bool parse_cpu_mask(const char *text, uint32_t *mask) {
+    if (*text >= '0' && *text <= '9') {
+        char *end;
+        errno = 0;
+        unsigned long value = strtoul(text, &end, 0);
+        *mask = (uint32_t)value;
+        return !*end && !errno && value <= UINT32_MAX;
+    }
+    *mask = 0;
+    for (;; text++) {
+        size_t length = strcspn(text, ",");
+        if (!parse_cpu_name(text, length, mask)) return false;
+        text += length;
+        if (!*text) return true;
+    }
+}
+
+static bool set_flag(const flag *f, const char *value, cli_options *options) {
+    void *field = (char *)options + f->offset;
+    switch (f->kind) {
+    case FLAG_SWITCH:
+        *(bool *)field = true;
+        return true;
+    case FLAG_TEXT:
+        *(const char **)field = value;
+        return *value != 0;
+    case FLAG_INT:
+        return parse_int(value, f->min, f->max, field);
+    case FLAG_PRESET:
+        return parse_preset(value, &options->preprocess.preset);
+    case FLAG_DTYPE:
+        options->open.dtype = strcmp(value, "f32") == 0 ? QVL_F32 : QVL_BF16;
+        return strcmp(value, "f32") == 0 || strcmp(value, "bf16") == 0;
+    case FLAG_SIZE:
+        return cli_parse_size(value, &options->preprocess.width, &options->preprocess.height);
+    case FLAG_CPU_MASK:
+        return parse_cpu_mask(value, &options->open.cpu_mask);
+    }
+    return false;
+}
+
+/* What a flag's value may be, for the message about one that is not. */
+static const char *allowed_values(const flag *f, char *buffer, size_t size) {
+    switch (f->kind) {
+    case FLAG_TEXT:
+        return "a name that is not empty";
+    case FLAG_INT:
+        snprintf(buffer, size, "a whole number in %lld..%lld", (long long)f->min, (long long)f->max);
+        return buffer;
+    case FLAG_PRESET:
+        return "transformers, transformers-pil or mlx";
+    case FLAG_DTYPE:
+        return "bf16 or f32";
+    case FLAG_SIZE:
+        return "WIDTHxHEIGHT in pixels, such as 512x384";
+    case FLAG_CPU_MASK:
+        return "scalar, avx2, avx512 or all, joined by commas, or a number";
+    case FLAG_SWITCH:
+        break;
+    }
+    return "nothing";
+}
+
+/* ---- names */
+
+/* Levenshtein distance of two short words; a long word is as far as can be. */
+static size_t distance(const char *a, const char *b) {
+    enum { LONGEST = 40 };
+    size_t row[LONGEST + 1], n = strlen(a), m = strlen(b);
+    if (n > LONGEST || m > LONGEST) return LONGEST;
+    for (size_t j = 0; j <= m; j++) row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[m];
+}
+
+const char *cli_nearest(const char *text, const char *const *names) {
+    const char *best = NULL;
+    size_t best_distance = strlen(text) / 3 + 2;
+    for (; *names; names++) {
+        size_t d = distance(text, *names);
+        if (d >= best_distance) continue;
+        best = *names;
+        best_distance = d;
+    }
+    return best;
+}
+
+static const flag *find_flag(const char *name, size_t length) {
+    for (size_t i = 0; i < FLAG_COUNT; i++) {
+        const char *names[] = {flags[i].name, flags[i].short_name};
+        for (size_t k = 0; k < 2; k++)
+            if (names[k] && strlen(names[k]) == length && memcmp(names[k], name, length) == 0) return &flags[i];
+    }
+    return NULL;
+}
+
+static int usage_error(const cli_command *command) {
+    fprintf(stderr, "Try 'qvl %s --help'.\n", command->name);
+    return CLI_USAGE;
+}
+
+static int unknown_flag(const cli_command *command, const char *name) {
+    const char *names[FLAG_COUNT + 1];
+    size_t count = 0;
+    for (size_t i = 0; i < FLAG_COUNT; i++)
+        if (flags[i].commands & command->bit) names[count++] = flags[i].name;
+    names[count] = NULL;
+    const char *nearest = cli_nearest(name, names);
+    fprintf(stderr, "qvl %s: unknown flag %s", command->name, name);
+    if (nearest) fprintf(stderr, "; did you mean %s?", nearest);
+    fputc('\n', stderr);
+    return usage_error(command);
+}
+
+/* ---- the whole line */
+
+/* Takes the flag at argv[*at] and, where it needs one, its value behind it or behind its '='. */
+static int take_flag(const cli_command *command, int argc, char **argv, int *at, cli_options *options) {
+    const char *text = argv[*at];
+    const char *equals = strncmp(text, "--", 2) == 0 ? strchr(text, '=') : NULL;
+    const flag *f = find_flag(text, equals ? (size_t)(equals - text) : strlen(text));
+    if (!f) return unknown_flag(command, text);
+    if (!(f->commands & command->bit)) {
+        fprintf(stderr, "qvl %s: %s is a flag of other commands\n", command->name, f->name);
+        return usage_error(command);
+    }
+    const char *value = equals ? equals + 1 : NULL;
+    if (f->kind != FLAG_SWITCH && !value && *at + 1 < argc) value = argv[++*at];
+    if (f->kind != FLAG_SWITCH && !value) {
+        fprintf(stderr, "qvl %s: %s needs a value: %s\n", command->name, f->name, f->value);
+        return usage_error(command);
+    }
+    char buffer[80];
+    if ((f->kind == FLAG_SWITCH && equals) || !set_flag(f, value, options)) {
+        fprintf(stderr, "qvl %s: %s is '%s'; allowed is %s\n", command->name, f->name, value,
+                allowed_values(f, buffer, sizeof buffer));
+        return usage_error(command);
+    }
+    return CLI_DONE;
+}
+
+/* What no single flag can see: contradictions, and the number of inputs. */
+static const char *contradiction(const cli_command *command, const cli_options *options) {
+    const qvl_preprocess_options *p = &options->preprocess;
+    if (options->output && strcmp(options->output, "-") == 0) return "-o needs a file, not standard output";
+    if (options->taps && strcmp(options->taps, "-") == 0) return "--taps needs a file, not standard output";
+    size_t standard_inputs = 0;
+    for (size_t i = 0; i < options->input_count; i++) {
+        const char *input = options->inputs[i];
+        standard_inputs += strcmp(input, "-") == 0;
+        if (options->output && strcmp(options->output, input) == 0) return "-o names an INPUT";
+        if (options->taps && strcmp(options->taps, input) == 0) return "--taps names an INPUT";
+    }
+    if (options->input_count < command->min_inputs) return "an INPUT is missing";
+    if (options->input_count > command->max_inputs) return "it takes no INPUT";
+    if (standard_inputs > 1) return "standard input (-) can be read only once";
+    if (p->min_pixels && p->max_pixels && p->min_pixels > p->max_pixels)
+        return "--min-pixels is larger than --max-pixels";
+    if (p->min_tokens && p->max_tokens && p->min_tokens > p->max_tokens)
+        return "--image-min-tokens is larger than --image-max-tokens";
+    if ((p->min_pixels || p->max_pixels) && (p->min_tokens || p->max_tokens))
+        return "limits are given in pixels or in tokens, not both";
+    if (p->width && (p->min_pixels || p->max_pixels || p->min_tokens || p->max_tokens))
+        return "--size leaves nothing for the limits to decide";
+    if (options->output && options->taps && strcmp(options->output, options->taps) == 0)
+        return "-o and --taps name the same file";
+    return NULL;
+}
+
+int cli_options_parse(const cli_command *command, int argc, char **argv, cli_options *options) {
+    *options = (cli_options){.inputs = argv, .runs = 5};
+    qvl_model_options_init(&options->open);
+    qvl_preprocess_options_init(&options->preprocess);
+    bool only_inputs = false;
+    for (int i = 0; i < argc; i++) {
+        char *text = argv[i];
+        if (only_inputs || text[0] != '-' || !text[1]) {
+            options->inputs[options->input_count++] = text;
+        } else if (strcmp(text, "--") == 0) {
+            only_inputs = true;
+        } else {
+            int code = take_flag(command, argc, argv, &i, options);
+            if (code) return code;
+        }
+    }
+    if (options->help) return CLI_DONE;
+    options->open.threads = (int32_t)options->threads;
+    const char *wrong = contradiction(command, options);
+    if (!wrong) return CLI_DONE;
+    fprintf(stderr, "qvl %s: %s\n", command->name, wrong);
+    return usage_error(command);
+}
+
+void cli_print_flags(unsigned command) {
+    for (size_t i = 0; i < FLAG_COUNT; i++) {
+        const flag *f = &flags[i];
+        if (!(f->commands & command)) continue;
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s%s%s", f->short_name ? f->short_name : "", f->short_name ? ", " : "",
+                 f->name, f->value ? " " : "", f->value ? f->value : "");
+        printf("  %-24s %s\n", left, f->help);
+    }
+}

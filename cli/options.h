@@ -1,0 +1,47 @@
+/* The command line: one table of flags shared by all commands. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include "qvl.h"
+
+/* A flag says with these bits which commands take it. */
+enum { CLI_INFO = 1, CLI_PREPROCESS = 2, CLI_ENCODE = 4, CLI_CHECK = 8, CLI_BENCH = 16 };
+
+typedef struct cli_options {
+    const char *model;  /* -m, NULL: the demo model */
+    const char *output; /* -o, NULL: a summary only */
+    const char *taps;   /* --taps, NULL: none */
+    qvl_model_options open;
+    qvl_preprocess_options preprocess;
+    int64_t threads, runs;
+    bool json, quiet, help;
+    char **inputs; /* what is left of argv */
+    size_t input_count;
+} cli_options;
+
+typedef struct cli_command {
+    const char *name;
+    unsigned bit;
+    const char *arguments; /* "INPUT... [-o F]" */
+    const char *summary;
+    const char *details; /* further lines of `qvl NAME --help` */
+    size_t min_inputs, max_inputs;
+    int (*run)(const cli_options *options);
+} cli_command;
+
+enum { CLI_DONE = 0, CLI_REFUSED = 1, CLI_USAGE = 2 };
+
+/* Reads argv[0 .. argc-1], the arguments behind the command's name; reorders argv. Returns CLI_DONE, or CLI_USAGE
+ * after a message on stderr. */
+int cli_options_parse(const cli_command *command, int argc, char **argv, cli_options *options);
+
+/* The flags a command takes, on stdout. */
+void cli_print_flags(unsigned command);
+
+/* WIDTHxHEIGHT, both 1 .. 1000000. */
+bool cli_parse_size(const char *text, int64_t *width, int64_t *height);
+
+/* Of the names (NULL beyond the last) the one closest to text, or NULL where none is close. */
+const char *cli_nearest(const char *text, const char *const *names);
+
+#endif
