@@ -11,6 +11,7 @@
  *  - The library never prints, exits, reads the environment, or keeps global state.
  *  - A qvl_model is immutable once open and may be shared by threads. A qvl_session has one owner at a time.
  *  - Option structs are filled by their *_init function first; `size` lets them grow without breaking the ABI.
+ *    A pointer to options may be NULL: the defaults.
  *  - The same input gives the same bits for any number of threads, alone or in company.
  */
 #ifndef QVL_H
@@ -91,7 +92,9 @@ typedef enum qvl_dtype {
     QVL_F6_E2M3 = 16,
     QVL_F6_E3M2 = 17,
     QVL_F4 = 18,
-    QVL_C64 = 19
+    QVL_C64 = 19,
+    QVL_F8_E4M3FNUZ = 20,
+    QVL_F8_E5M2FNUZ = 21
 } qvl_dtype;
 
 /* Bits of one element (F4 and F6 are below a byte); 0 outside the enum. */
@@ -101,7 +104,8 @@ QVL_API const char *qvl_dtype_name(qvl_dtype dtype);
 
 #define QVL_MAX_DIMS 6
 
-/* A view: row-major, dense, native little-endian. name and data belong to whoever made the view. */
+/* A view: row-major, dense, native little-endian. name and data belong to whoever made the view. data of a file's
+ * tensor may be unaligned. */
 typedef struct qvl_tensor {
     const char *name;
     qvl_dtype dtype;
@@ -204,7 +208,7 @@ typedef struct qvl_input {
     qvl_input_kind kind;
     const char *name; /* QVL_INPUT_FILE: the path. Otherwise a name for messages, may be NULL */
     const void *bytes;
-    size_t byte_count;
+    size_t byte_count;     /* QVL_INPUT_RGB8: 0, or at least what the rows take */
     int64_t width, height; /* QVL_INPUT_RGB8 only, >= 1 */
     size_t row_stride;     /* QVL_INPUT_RGB8 only; 0 means 3*width */
 } qvl_input;
@@ -232,7 +236,6 @@ QVL_API void qvl_preprocess_options_init(qvl_preprocess_options *options);
 
 typedef struct qvl_encode_options {
     size_t size;
-    qvl_preprocess_options preprocess;
     qvl_tap_fn tap; /* may be NULL; slows encoding down */
     void *tap_user;
     qvl_progress_fn progress; /* may be NULL */
@@ -263,7 +266,8 @@ typedef struct qvl_features {
 
 /* count pictures, at least one, to features. *features belongs to the caller: qvl_features_free. */
 QVL_API qvl_status qvl_encode(qvl_session *session, const qvl_input *inputs, size_t count,
-                              const qvl_encode_options *options, qvl_features *features, qvl_error *error);
+                              const qvl_preprocess_options *preprocess, const qvl_encode_options *options,
+                              qvl_features *features, qvl_error *error);
 /* Accepts NULL and an empty struct; empties it. */
 QVL_API void qvl_features_free(qvl_features *features);
 
@@ -303,7 +307,7 @@ QVL_API qvl_status qvl_preprocess_inputs(const qvl_model *model, const qvl_input
 QVL_API void qvl_patches_free(qvl_patches *patches);
 
 /* Patch rows, the caller's or qvl_preprocess's, to features. Any grid (t,h,w); attention never crosses a temporal
- * group or an item. Of items only grid is read. options->preprocess is ignored. */
+ * group or an item. Of items only grid is read. */
 QVL_API qvl_status qvl_vision_encode(qvl_session *session, const qvl_patches *patches,
                                      const qvl_encode_options *options, qvl_features *features, qvl_error *error);
 

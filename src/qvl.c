@@ -1,5 +1,6 @@
 /* Open, close, and the whole pipeline. */
 #include "base/memory.h"
+#include "base/options.h"
 #include "model/model.h"
 #include "vision/tower.h"
 
@@ -17,7 +18,6 @@ void qvl_model_options_init(qvl_model_options *options) {
 
 void qvl_encode_options_init(qvl_encode_options *options) {
     *options = (qvl_encode_options){.size = sizeof *options};
-    qvl_preprocess_options_init(&options->preprocess);
 }
 
 /* ---- model */
@@ -72,24 +72,24 @@ static qvl_status open_tensors(qvl_model *model, bool pack, qvl_error *error) {
     return status;
 }
 
-qvl_status qvl_model_open(const char *folder, const qvl_model_options *options, qvl_model **out,
-                          qvl_error *error) {
+qvl_status qvl_model_open(const char *folder, const qvl_model_options *given, qvl_model **out, qvl_error *error) {
     *out = NULL;
-    qvl_model_options defaults;
-    qvl_model_options_init(&defaults);
-    if (!options) options = &defaults;
+    qvl_model_options options;
+    qvl_model_options_init(&options);
+    qvl_status status = qvl_options_take(&options, sizeof options, given, error);
+    if (status) return status;
     qvl_model *model = qvl_calloc(1, sizeof *model);
     if (!model) return qvl_fail_memory(error, "model", 1, sizeof *model);
-    model->log = options->log;
-    model->log_user = options->log_user;
+    model->log = options.log;
+    model->log_user = options.log_user;
     model->folder = qvl_strdup(folder);
-    qvl_status status = model->folder ? QVL_OK : qvl_fail_memory(error, "folder name", strlen(folder), 1);
-    if (!status) status = qvl_config_read(folder, options->log, options->log_user, &model->config, error);
-    if (!status) status = qvl_pool_open(options->threads, &model->pool, error);
-    if (!status) status = qvl_compute_open(model->pool, options->dtype, options->cpu_mask, &model->compute, error);
+    status = model->folder ? QVL_OK : qvl_fail_memory(error, "folder name", strlen(folder), 1);
+    if (!status) status = qvl_config_read(folder, options.log, options.log_user, &model->config, error);
+    if (!status) status = qvl_pool_open(options.threads, &model->pool, error);
+    if (!status) status = qvl_compute_open(model->pool, options.dtype, options.cpu_mask, &model->compute, error);
     if (!status) fill_info(model);
-    if (!status && options->level != QVL_OPEN_CONFIG)
-        status = open_tensors(model, options->level == QVL_OPEN_WEIGHTS, error);
+    if (!status && options.level != QVL_OPEN_CONFIG)
+        status = open_tensors(model, options.level == QVL_OPEN_WEIGHTS, error);
     if (status) {
         qvl_model_close(&model);
         return status;
@@ -169,48 +169,45 @@ static qvl_status check_patches(const qvl_model *model, const qvl_patches *patch
     return QVL_OK;
 }
 
-/* Copies what is known of the items and counts their tokens; collects the grids. */
-static qvl_status take_items(const qvl_model *model, const qvl_item *items, size_t count, qvl_item **copy,
-                             qvl_grid **grids, qvl_error *error) {
+/* Runs the tower. The features, if wanted, get a copy of the items with their tokens counted. */
+static qvl_status run_tower(qvl_session *session, qvl_tower_call *call, const qvl_item *items,
+                            const qvl_encode_options *given, qvl_error *error) {
+    qvl_model *model = session->model;
     int64_t merge = model->config.vision.spatial_merge_size;
-    *copy = qvl_alloc(count, sizeof **copy);
-    *grids = qvl_alloc(count, sizeof **grids);
-    if (!*copy || !*grids) return qvl_fail_memory(error, "items", count, sizeof **copy);
-    for (size_t i = 0; i < count; i++) {
-        qvl_grid g = items[i].grid;
-        (*copy)[i] = items[i];
-        (*copy)[i].tokens = g.t * g.h * g.w / (merge * merge);
-        (*grids)[i] = g;
+    size_t count = call->grid_count;
+    qvl_encode_options_init(&call->options);
+    qvl_status status = qvl_options_take(&call->options, sizeof call->options, given, error);
+    if (!status && count == 0) status = qvl_fail(error, QVL_ERROR_ARGUMENT, "no patch rows given");
+    if (status) return status;
+    qvl_item *copy = qvl_calloc(count, sizeof *copy);
+    if (!copy) return qvl_fail_memory(error, "items", count, sizeof *copy);
+    status = qvl_tower_run(model->tower, model->compute, &session->scratch, call, error);
+    if (status || !call->features) {
+        qvl_free(copy);
+        return status;
     }
+    for (size_t i = 0; i < count; i++) {
+        qvl_grid g = call->grids[i];
+        if (items) copy[i] = items[i];
+        copy[i].grid = g;
+        copy[i].tokens = g.t * g.h * g.w / (merge * merge);
+    }
+    call->features->items = copy;
+    call->features->item_count = count;
     return QVL_OK;
 }
 
 qvl_status qvl_vision_encode(qvl_session *session, const qvl_patches *patches, const qvl_encode_options *options,
                              qvl_features *features, qvl_error *error) {
     *features = (qvl_features){0};
-    qvl_item *items = NULL;
-    qvl_grid *grids = NULL;
     qvl_status status = check_patches(session->model, patches, error);
     if (status) return status;
-    if (patches->item_count == 0) return qvl_fail(error, QVL_ERROR_ARGUMENT, "no patch rows given");
-    status = take_items(session->model, patches->items, patches->item_count, &items, &grids, error);
-    if (!status) {
-        qvl_tower_call call = {.patches = patches->values,
-                               .grids = grids,
-                               .grid_count = patches->item_count,
-                               .tap = options->tap,
-                               .tap_user = options->tap_user,
-                               .progress = options->progress,
-                               .progress_user = options->progress_user,
-                               .features = features};
-        status = qvl_tower_run(session->model->tower, session->model->compute, &session->scratch, &call, error);
-    }
-    if (!status) {
-        features->items = items;
-        features->item_count = patches->item_count;
-        items = NULL;
-    }
-    qvl_free(items);
+    size_t count = patches->item_count;
+    qvl_grid *grids = qvl_alloc(count + 1, sizeof *grids);
+    if (!grids) return qvl_fail_memory(error, "grids", count, sizeof *grids);
+    for (size_t i = 0; i < count; i++) grids[i] = patches->items[i].grid;
+    qvl_tower_call call = {.patches = patches->values, .grids = grids, .grid_count = count, .features = features};
+    status = run_tower(session, &call, patches->items, options, error);
     qvl_free(grids);
     return status;
 }
@@ -218,33 +215,8 @@ qvl_status qvl_vision_encode(qvl_session *session, const qvl_patches *patches, c
 qvl_status qvl_vision_blocks(qvl_session *session, float *hidden, const qvl_grid *grids, size_t grid_count,
                              const qvl_encode_options *options, qvl_features *features, qvl_error *error) {
     if (features) *features = (qvl_features){0};
-    qvl_tower_call call = {.hidden = hidden,
-                           .grids = grids,
-                           .grid_count = grid_count,
-                           .tap = options->tap,
-                           .tap_user = options->tap_user,
-                           .progress = options->progress,
-                           .progress_user = options->progress_user,
-                           .features = features};
-    qvl_item *items = NULL;
-    if (features && grid_count) {
-        items = qvl_calloc(grid_count, sizeof *items);
-        if (!items) return qvl_fail_memory(error, "items", grid_count, sizeof *items);
-    }
-    qvl_status status =
-        qvl_tower_run(session->model->tower, session->model->compute, &session->scratch, &call, error);
-    if (status || !features) {
-        qvl_free(items);
-        return status;
-    }
-    int64_t merge = session->model->config.vision.spatial_merge_size;
-    for (size_t i = 0; i < grid_count; i++) {
-        items[i].grid = grids[i];
-        items[i].tokens = grids[i].t * grids[i].h * grids[i].w / (merge * merge);
-    }
-    features->items = items;
-    features->item_count = grid_count;
-    return QVL_OK;
+    qvl_tower_call call = {.hidden = hidden, .grids = grids, .grid_count = grid_count, .features = features};
+    return run_tower(session, &call, NULL, options, error);
 }
 
 qvl_status qvl_vision_scratch(const qvl_model *model, const qvl_grid *grids, size_t grid_count, size_t *bytes,
@@ -255,11 +227,11 @@ qvl_status qvl_vision_scratch(const qvl_model *model, const qvl_grid *grids, siz
 /* ---- the whole pipeline */
 
 qvl_status qvl_encode(qvl_session *session, const qvl_input *inputs, size_t count,
-                      const qvl_encode_options *options, qvl_features *features, qvl_error *error) {
+                      const qvl_preprocess_options *preprocess, const qvl_encode_options *options,
+                      qvl_features *features, qvl_error *error) {
     *features = (qvl_features){0};
     qvl_patches patches = {0};
-    qvl_status status =
-        qvl_preprocess_inputs(session->model, inputs, count, &options->preprocess, &patches, error);
+    qvl_status status = qvl_preprocess_inputs(session->model, inputs, count, preprocess, &patches, error);
     if (!status) status = qvl_vision_encode(session, &patches, options, features, error);
     qvl_patches_free(&patches);
     return status;

@@ -71,13 +71,13 @@ static void take_buffers(tower_run *r, bool tap, qvl_arena *arena) {
 /* ---- taps */
 
 static void tap(const tower_run *r, const char *name, const float *data, int64_t rows, int64_t a, int64_t b) {
-    if (!r->call->tap) return;
+    if (!r->call->options.tap) return;
     qvl_tensor t = {.name = name, .dtype = QVL_F32, .ndim = b ? 3 : 2, .shape = {rows, a, b}, .data = data};
-    r->call->tap(&t, r->call->tap_user);
+    r->call->options.tap(&t, r->call->options.tap_user);
 }
 
 static void tap_operand(const tower_run *r, int block, const char *part, const qvl_operand *operand) {
-    if (!r->call->tap) return;
+    if (!r->call->options.tap) return;
     char name[64];
     snprintf(name, sizeof name, "blocks.%d.%s", block, part);
     qvl_operand_read(r->compute, operand, r->tapped);
@@ -85,7 +85,7 @@ static void tap_operand(const tower_run *r, int block, const char *part, const q
 }
 
 static void tap_heads(const tower_run *r, int block, const qvl_heads *heads) {
-    if (!r->call->tap) return;
+    if (!r->call->options.tap) return;
     static const char *const parts[3] = {"q", "k", "v"};
     int64_t size = r->rows * r->config->hidden_size;
     qvl_heads_read(r->compute, heads, &r->positions.segments, r->tapped, r->tapped + size, r->tapped + 2 * size);
@@ -105,7 +105,7 @@ static void embed_patches(tower_run *r) {
     qvl_operand_load(r->compute, r->call->patches, &x);
     qvl_matmul(r->compute, &x, &r->tower->patch_embed, r->hidden);
     tap(r, "patch_embed", r->hidden, r->rows, d, 0);
-    if (r->call->tap) {
+    if (r->call->options.tap) {
         memset(r->tapped, 0, (size_t)(r->rows * d) * sizeof(float));
         qvl_gather_add(r->compute, r->tower->pos_embed, (const int32_t(*)[4])r->positions.indices,
                        (const float(*)[4])r->positions.weights, r->rows, d, r->tapped);
@@ -172,7 +172,7 @@ static qvl_status merge(tower_run *r, const qvl_merger *m, bool join_first, cons
 
 static qvl_status step(tower_run *r, qvl_error *error) {
     r->done++;
-    if (r->call->progress && !r->call->progress(r->done, r->total, r->call->progress_user))
+    if (r->call->options.progress && !r->call->options.progress(r->done, r->total, r->call->options.progress_user))
         return qvl_fail(error, QVL_ERROR_CANCELLED, "encoding was cancelled after %lld of %lld steps",
                         (long long)r->done, (long long)r->total);
     return QVL_OK;
@@ -248,7 +248,7 @@ qvl_status qvl_tower_run(const qvl_tower *tower, qvl_compute *compute, qvl_scrat
                          const qvl_tower_call *call, qvl_error *error) {
     tower_run r = {.config = &tower->config, .tower = tower, .compute = compute, .call = call};
     size_t bytes = 0;
-    qvl_status status = plan(&r, call->grids, call->grid_count, call->tap != NULL, &bytes, error);
+    qvl_status status = plan(&r, call->grids, call->grid_count, call->options.tap != NULL, &bytes, error);
     if (status) return status;
     if (bytes > scratch->capacity) {
         qvl_free(scratch->base);
@@ -258,7 +258,7 @@ qvl_status qvl_tower_run(const qvl_tower *tower, qvl_compute *compute, qvl_scrat
         scratch->capacity = bytes;
     }
     qvl_arena arena = {.base = scratch->base, .capacity = scratch->capacity};
-    take_buffers(&r, call->tap != NULL, &arena);
+    take_buffers(&r, call->options.tap != NULL, &arena);
     if (call->hidden) r.hidden = call->hidden;
     r.total = tower->config.depth + 1;
     qvl_positions_fill(&tower->config, call->grids, call->grid_count, &r.positions);

@@ -41,10 +41,7 @@ typedef struct qvl_tower_call {
     float *hidden;        /* [rows, d]: read, then overwritten by the last block's output */
     const qvl_grid *grids;
     size_t grid_count;
-    qvl_tap_fn tap;
-    void *tap_user;
-    qvl_progress_fn progress;
-    void *progress_user;
+    qvl_encode_options options;
     qvl_features *features; /* filled, items excepted; NULL: no mergers */
 } qvl_tower_call;
 

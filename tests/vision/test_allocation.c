@@ -80,9 +80,11 @@ static qvl_status encode_and_save(const char *picture, const char *out, bool tap
                                {.kind = QVL_INPUT_FILE, .name = picture}};
         qvl_encode_options encode;
         qvl_encode_options_init(&encode);
-        encode.preprocess.max_pixels = 65536;
+        qvl_preprocess_options preprocess;
+        qvl_preprocess_options_init(&preprocess);
+        preprocess.max_pixels = 65536;
         encode.tap = taps ? ignore_tap : NULL;
-        status = qvl_encode(session, inputs, 2, &encode, &features, error);
+        status = qvl_encode(session, inputs, 2, &preprocess, &encode, &features, error);
     }
     if (!status) {
         qvl_tensor t = {.name = "image_embeds",
