@@ -3,6 +3,7 @@
 #include "open.h"
 #include "output.h"
 #include "progress.h"
+#include "rates.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,18 +25,6 @@ typedef struct bench {
     cli_progress progress;
 } bench;
 
-/* Floating-point operations of one still picture of n patches, two for a multiply-add; biases and element-wise
- * work are left out. Attention is 4 n^2 d a block: n queries on n keys, then on n values. */
-static double work(const qvl_model_info *info, int64_t patches) {
-    double n = (double)patches, d = info->hidden_size;
-    double merge = (double)info->spatial_merge_size * info->spatial_merge_size, merged = merge * d;
-    double cols = (double)info->in_channels * info->temporal_patch_size * info->patch_size * info->patch_size;
-    double linear = 2 * n * (4 * d * d + 2 * d * info->intermediate_size);
-    double attention = 4 * n * n * d;
-    double merger = 2 * (n / merge) * merged * (merged + info->out_hidden_size);
-    return info->depth * (linear + attention) + 2 * n * cols * d + (1 + info->deepstack_count) * merger;
-}
-
 /* A picture of smooth and sharp parts; what it shows does not matter for time. */
 static qvl_status make_photo(qvl_image *photo, qvl_error *error) {
     enum { WIDTH = 4000, HEIGHT = 3000 };
@@ -43,7 +32,7 @@ static qvl_status make_photo(qvl_image *photo, qvl_error *error) {
     if (!pixels) return cli_no_memory(error);
     for (size_t i = 0; i < (size_t)3 * WIDTH * HEIGHT; i++)
         pixels[i] = (uint8_t)((i / 77) ^ (i / (3 * WIDTH)) ^ (i % 3 * 40));
-    *photo = (qvl_image){WIDTH, HEIGHT, pixels};
+    *photo = (qvl_image){.width = WIDTH, .height = HEIGHT, .pixels = pixels};
     return QVL_OK;
 }
 
@@ -91,8 +80,10 @@ static qvl_status measure(const cli_options *options, bench *b, bench_size *size
     }
     size->preprocess_seconds = median(b->times, options->runs);
     size->item = patches.items[0];
-    size->teraflops = 1e-12 * work(qvl_model_get_info(b->model), patches.rows);
-    qvl_status status = time_tower(options, b, &patches, size, error);
+    qvl_work work;
+    qvl_status status = qvl_vision_work(b->model, &size->item.grid, 1, &work, error);
+    size->teraflops = 1e-12 * work.total;
+    if (!status) status = time_tower(options, b, &patches, size, error);
     qvl_patches_free(&patches);
     return status;
 }
@@ -166,6 +157,21 @@ static qvl_status run_bench(const cli_options *options, bench *b, qvl_error *err
     return status;
 }
 
+/* For the estimates of `qvl plan`. What cannot be written is no failure of the measurement. */
+static void remember(const cli_options *options, const bench *b) {
+    cli_rate *rates = calloc(b->count, sizeof *rates);
+    for (size_t i = 0; rates && i < b->count; i++) {
+        const bench_size *size = &b->sizes[i];
+        rates[i] = (cli_rate){size->width, size->height, size->item.grid.h * size->item.grid.w,
+                              size->teraflops / size->tower_seconds};
+    }
+    bool saved = rates && cli_rates_save(qvl_model_get_info(b->model), rates, b->count);
+    if (!saved && !options->quiet)
+        fputs("note: the rates were not remembered for qvl plan: no cache folder that can be written to\n",
+              stderr);
+    free(rates);
+}
+
 int cmd_bench(const cli_options *options) {
     qvl_error error = {0};
     bench b = {0};
@@ -174,6 +180,7 @@ int cmd_bench(const cli_options *options) {
     if (parse_sizes(options, &b)) {
         qvl_status status = run_bench(options, &b, &error);
         cli_progress_clear(&b.progress);
+        if (!status) remember(options, &b);
         code = status ? cli_refuse(&error) : report(options, &b);
     }
     free(b.photo.pixels);

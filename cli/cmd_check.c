@@ -71,7 +71,7 @@ static qvl_status formula_picture(int64_t width, int64_t height, qvl_image *imag
         for (int64_t x = 0; x < width; x++)
             for (int64_t c = 0; c < 3; c++)
                 *p++ = (uint8_t)(7 * x + 13 * y + 29 * c + x * y % 251 + 11 * ((x / 5) ^ (y / 3)) % 256);
-    *image = (qvl_image){width, height, pixels};
+    *image = (qvl_image){.width = width, .height = height, .pixels = pixels};
     return QVL_OK;
 }
 
@@ -87,7 +87,7 @@ static bool check_picture(const check *c, const cJSON *json, qvl_error *error) {
     snprintf(path, sizeof path, "%s/%s", c->folder, get_text(json, "file"));
     qvl_input input = {.kind = QVL_INPUT_FILE, .name = path};
     qvl_image image;
-    if (qvl_image_read(&input, 0, &image, error)) return false;
+    if (qvl_image_read(&input, NULL, &image, error)) return false;
     const cJSON *size = get(json, "size");
     bool good = image.width == get_int(size, 0) && image.height == get_int(size, 1) &&
                 sha256_is(image.pixels, (size_t)(3 * image.width * image.height), get_text(json, "sha256"));

@@ -12,7 +12,8 @@
 typedef struct encode_run {
     qvl_model *model;
     qvl_session *session;
-    qvl_input *inputs;
+    cli_inputs inputs;
+    qvl_plan plan;
     qvl_patches patches;
     qvl_features features;
     cli_taps taps;
@@ -27,8 +28,13 @@ static qvl_status encode(const cli_options *options, encode_run *run, qvl_error 
     if (status) return status;
     if ((status = qvl_session_open(run->model, &run->session, error))) return status;
     double opened = cli_seconds();
+    status =
+        qvl_plan_inputs(run->model, run->inputs.list, run->inputs.count, &options->preprocess, &run->plan, error);
+    if (status) return status;
+    cli_progress_clear(&run->progress);
+    cli_note_cost(options, &run->plan);
     cli_progress_say(&run->progress, "preprocessing");
-    status = qvl_preprocess_inputs(run->model, run->inputs, options->input_count, &options->preprocess,
+    status = qvl_preprocess_inputs(run->model, run->inputs.list, run->inputs.count, &options->preprocess,
                                    &run->patches, error);
     if (status) return status;
     double preprocessed = cli_seconds();
@@ -45,7 +51,8 @@ static qvl_status encode(const cli_options *options, encode_run *run, qvl_error 
     return status;
 }
 
-static qvl_status save_features(const char *path, const encode_run *run, qvl_preset preset, qvl_error *error) {
+static qvl_status save_features(const char *path, const encode_run *run, const qvl_preprocess_options *preprocess,
+                                qvl_error *error) {
     const qvl_features *features = &run->features;
     int64_t *grids = cli_grids(run->patches.items, run->patches.item_count);
     if (!grids) return cli_no_memory(error);
@@ -60,20 +67,19 @@ static qvl_status save_features(const char *path, const encode_run *run, qvl_pre
             cli_tensor(names[i], features->dtype, features->tokens, features->width, features->deepstack[i]);
     }
     tensors[count++] = cli_tensor("image_grid_thw", QVL_I64, (int64_t)run->patches.item_count, 3, grids);
-    qvl_status status = cli_save(path, tensors, count, qvl_model_get_info(run->model), preset, error);
+    qvl_status status = cli_save(path, tensors, count, qvl_model_get_info(run->model), preprocess, error);
     free(grids);
     return status;
 }
 
 static qvl_status save(const cli_options *options, encode_run *run, qvl_error *error) {
-    qvl_preset preset = options->preprocess.preset;
     if (run->taps.failed) return cli_no_memory(error);
     if (options->taps) {
         qvl_status status = cli_save(options->taps, run->taps.tensors, run->taps.count,
-                                     qvl_model_get_info(run->model), preset, error);
+                                     qvl_model_get_info(run->model), &options->preprocess, error);
         if (status) return status;
     }
-    return options->output ? save_features(options->output, run, preset, error) : QVL_OK;
+    return options->output ? save_features(options->output, run, &options->preprocess, error) : QVL_OK;
 }
 
 static void add_path(cJSON *json, const char *key, const char *path) {
@@ -83,14 +89,7 @@ static void add_path(cJSON *json, const char *key, const char *path) {
 static int report_json(const cli_options *options, const encode_run *run) {
     const qvl_model_info *info = qvl_model_get_info(run->model);
     cJSON *json = cJSON_CreateObject();
-    cJSON_AddStringToObject(json, "model", info->folder);
-    cJSON_AddStringToObject(json, "model_type", info->model_type);
-    cJSON_AddStringToObject(json, "preset", qvl_preset_name(options->preprocess.preset));
-    cJSON_AddStringToObject(json, "dtype", cli_dtype_name(run->features.dtype));
-    cJSON_AddStringToObject(json, "kernels", info->kernels);
-    cJSON_AddNumberToObject(json, "threads", info->threads);
-    cli_json_items(json, options->inputs, run->patches.items, run->patches.item_count);
-    cJSON_AddNumberToObject(json, "tokens", (double)run->features.tokens);
+    cli_json_plan(json, options, info, &run->plan, run->features.items);
     cJSON_AddNumberToObject(json, "width", (double)run->features.width);
     cJSON_AddNumberToObject(json, "deepstack", run->features.deepstack_count);
     cJSON *seconds = cJSON_AddObjectToObject(json, "seconds");
@@ -106,11 +105,11 @@ static int report(const cli_options *options, const encode_run *run) {
     if (options->json) return report_json(options, run);
     const qvl_model_info *info = qvl_model_get_info(run->model);
     const qvl_features *features = &run->features;
-    cli_print_items(options->inputs, run->patches.items, run->patches.item_count);
+    cli_print_plan(options, &run->plan, features->items);
     printf("features [%lld, %lld] %s", (long long)features->tokens, (long long)features->width,
            cli_dtype_name(features->dtype));
     if (features->deepstack_count) printf(" and %d deepstack arrays of that shape", features->deepstack_count);
-    printf(", preset %s\n", qvl_preset_name(options->preprocess.preset));
+    putchar('\n');
     printf("read and preprocess %.1f ms, tower %.1f ms (%s, %d thread%s), model opened in %.1f ms\n",
            1e3 * run->preprocess_seconds, 1e3 * run->tower_seconds, info->kernels, info->threads,
            info->threads == 1 ? "" : "s", 1e3 * run->open_seconds);
@@ -128,16 +127,17 @@ static void release(encode_run *run) {
     qvl_patches_free(&run->patches);
     qvl_session_close(&run->session);
     qvl_model_close(&run->model);
-    free(run->inputs);
+    qvl_plan_free(&run->plan);
+    cli_inputs_free(&run->inputs);
 }
 
 int cmd_encode(const cli_options *options) {
     qvl_error error = {0};
-    encode_run run = {.inputs = cli_inputs(options)};
+    encode_run run = {0};
     cli_progress_init(&run.progress, options->quiet);
-    bool good = (run.inputs || !cli_no_memory(&error)) && !cli_check_writable(options->output, &error) &&
-                !cli_check_writable(options->taps, &error) && !encode(options, &run, &error) &&
-                !save(options, &run, &error);
+    bool good = !cli_check_writable(options->output, &error) && !cli_check_writable(options->taps, &error) &&
+                !cli_inputs_open(options, options->input_count, &run.inputs, &error) &&
+                !encode(options, &run, &error) && !save(options, &run, &error);
     cli_progress_clear(&run.progress);
     int code = good ? report(options, &run) : cli_refuse(&error);
     release(&run);

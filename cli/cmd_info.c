@@ -1,4 +1,5 @@
 /* qvl info: what a folder is. */
+#include "cache.h"
 #include "commands.h"
 #include "open.h"
 #include "output.h"
@@ -25,15 +26,22 @@ static void print_tower(const qvl_model_info *info) {
     putchar('\n');
 }
 
-static void print_info(const qvl_model_info *info, bool headers) {
+static void print_tensors(const qvl_model_info *info, const char *fingerprint) {
+    printf("tensors       %d %s%s, %s, %s layout; %lld parameters\n", info->tensor_count,
+           *info->tensor_prefix ? "under " : "without a prefix", info->tensor_prefix, info->tensor_dtype,
+           info->tensor_layout, (long long)info->parameter_count);
+    printf("weights       %d file%s, found through %s\n", info->file_count, info->file_count == 1 ? "" : "s",
+           info->tensor_source);
+    if (*fingerprint) printf("fingerprint   %s\n", fingerprint);
+}
+
+/* headers: the tower's tensors are known. fingerprint: "" for none. */
+static void print_info(const qvl_model_info *info, bool headers, const char *fingerprint) {
     int64_t area = token_area(info);
     printf("folder        %s\n", info->folder);
     printf("model type    %s\n", info->model_type);
     print_tower(info);
-    if (headers)
-        printf("tensors       %d of %s*, %s, in %d file%s; %lld parameters\n", info->tensor_count,
-               info->tensor_prefix, info->tensor_dtype, info->file_count, info->file_count == 1 ? "" : "s",
-               (long long)info->parameter_count);
+    if (headers) print_tensors(info, fingerprint);
     printf("image limits  %lld..%lld pixels (about %lld..%lld tokens), from %s\n",
            (long long)info->image_limits.min_pixels, (long long)info->image_limits.max_pixels,
            (long long)(info->image_limits.min_pixels / area), (long long)(info->image_limits.max_pixels / area),
@@ -67,19 +75,24 @@ static void json_vision(cJSON *json, const qvl_model_info *info) {
                           cJSON_CreateIntArray(info->deepstack_indexes, info->deepstack_count));
 }
 
-static int print_json_info(const qvl_model_info *info, bool headers) {
+static void json_tensors(cJSON *json, const qvl_model_info *info, const char *fingerprint) {
+    cJSON *tensors = cJSON_AddObjectToObject(json, "tensors");
+    cJSON_AddStringToObject(tensors, "source", info->tensor_source);
+    cJSON_AddStringToObject(tensors, "prefix", info->tensor_prefix);
+    cJSON_AddStringToObject(tensors, "layout", info->tensor_layout);
+    cJSON_AddStringToObject(tensors, "dtype", info->tensor_dtype);
+    cJSON_AddNumberToObject(tensors, "count", info->tensor_count);
+    cJSON_AddNumberToObject(tensors, "files", info->file_count);
+    cJSON_AddNumberToObject(tensors, "parameters", (double)info->parameter_count);
+    if (*fingerprint) cJSON_AddStringToObject(tensors, "fingerprint", fingerprint);
+}
+
+static int print_json_info(const qvl_model_info *info, bool headers, const char *fingerprint) {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddStringToObject(json, "folder", info->folder);
     cJSON_AddStringToObject(json, "model_type", info->model_type);
     json_vision(json, info);
-    if (headers) {
-        cJSON *tensors = cJSON_AddObjectToObject(json, "tensors");
-        cJSON_AddStringToObject(tensors, "prefix", info->tensor_prefix);
-        cJSON_AddStringToObject(tensors, "dtype", info->tensor_dtype);
-        cJSON_AddNumberToObject(tensors, "count", info->tensor_count);
-        cJSON_AddNumberToObject(tensors, "files", info->file_count);
-        cJSON_AddNumberToObject(tensors, "parameters", (double)info->parameter_count);
-    }
+    if (headers) json_tensors(json, info, fingerprint);
     cJSON *images = cJSON_AddObjectToObject(json, "images");
     cJSON_AddNumberToObject(images, "min_pixels", (double)info->image_limits.min_pixels);
     cJSON_AddNumberToObject(images, "max_pixels", (double)info->image_limits.max_pixels);
@@ -94,6 +107,12 @@ static int print_json_info(const qvl_model_info *info, bool headers) {
     return cli_print_json(json);
 }
 
+static qvl_status find_fingerprint(const qvl_model *model, char hex[QVL_FINGERPRINT_HEX], qvl_error *error) {
+    char folder[4096];
+    bool remember = cli_cache_folder(folder, sizeof folder);
+    return qvl_model_fingerprint(model, remember ? folder : NULL, hex, error);
+}
+
 /* A folder without a usable tower is still described, after which the reason is given and the exit code is 1. */
 int cmd_info(const cli_options *options) {
     qvl_model *model;
@@ -105,11 +124,14 @@ int cmd_info(const cli_options *options) {
         if (cli_open_model(&quiet, QVL_OPEN_CONFIG, &model, &error)) return cli_refuse(&error);
     }
     const qvl_model_info *info = qvl_model_get_info(model);
+    char fingerprint[QVL_FINGERPRINT_HEX] = "";
+    qvl_status wanted = QVL_OK;
+    if (options->fingerprint && !tower) wanted = find_fingerprint(model, fingerprint, &tower_error);
     int code = CLI_DONE;
     if (options->json)
-        code = print_json_info(info, !tower);
+        code = print_json_info(info, !tower, fingerprint);
     else
-        print_info(info, !tower);
+        print_info(info, !tower, fingerprint);
     qvl_model_close(&model);
-    return tower ? cli_refuse(&tower_error) : code;
+    return tower || wanted ? cli_refuse(&tower_error) : code;
 }

@@ -5,8 +5,10 @@
 #include "options.h"
 
 int cmd_info(const cli_options *options);
+int cmd_plan(const cli_options *options);
 int cmd_preprocess(const cli_options *options);
 int cmd_encode(const cli_options *options);
+int cmd_box(const cli_options *options);
 int cmd_check(const cli_options *options);
 int cmd_bench(const cli_options *options);
 

@@ -6,6 +6,9 @@
 
 static const cli_command commands[] = {
     {"info", CLI_INFO, "", "what a model folder is: family, sizes, limits, kernels", "", 0, 0, cmd_info},
+    {"plan", CLI_PLAN, "INPUT...", "what pictures become and what encoding them costs; needs no weights",
+     "Reads headers only. The time is estimated from the last qvl bench of this machine.\n", 1, SIZE_MAX,
+     cmd_plan},
     {"preprocess", CLI_PREPROCESS, "INPUT... [-o FILE]", "pictures to patch rows; needs no weights",
      "FILE gets pixel_values [rows, columns] f32 and image_grid_thw [pictures, 3] int64.\n", 1, SIZE_MAX,
      cmd_preprocess},
@@ -14,6 +17,14 @@ static const cli_command commands[] = {
      "--dtype,\n"
      "and image_grid_thw [pictures, 3] int64.\n",
      1, SIZE_MAX, cmd_encode},
+    {"box", CLI_BOX, "INPUT BOX...", "maps boxes and points between the model's frames and the file's pixels",
+     "BOX is x1,y1,x2,y2, or x,y for a point. Frames, all with x to the right and y down from the upper left:\n"
+     "  norm1000  0..1000 across and down the picture; what Qwen3-VL and later answer in\n"
+     "  model     pixels of the resized picture; what Qwen2.5-VL answered in\n"
+     "  source    pixels of the picture as shown, upright\n"
+     "  file      pixels as stored, the orientation undone\n"
+     "A pixel i covers i..i+1. Results are clamped to the picture; a note says so.\n",
+     2, SIZE_MAX, cmd_box},
     {"check", CLI_CHECK, "", "self-check on this machine against the bundled reference results", "", 0, 0,
      cmd_check},
     {"bench", CLI_BENCH, "[WIDTHxHEIGHT...]", "time of tower and preprocessing, TFLOP/s",
@@ -27,15 +38,14 @@ static int print_help(FILE *out) {
           "usage: qvl COMMAND [-m FOLDER] [flags] INPUT...\n\n",
           out);
     for (size_t i = 0; i < COMMAND_COUNT; i++) fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
-    fputs(
-        "\nINPUT is a JPEG or PNG file, or - for standard input. FOLDER is a Hugging Face checkpoint; without -m "
-        "the bundled\ndemo model, whose weights are random, is used. Results go to standard output, notes and "
-        "progress to standard error.\n\n"
-        "  qvl encode photo.jpg -m Qwen3-VL-8B -o features.safetensors\n"
-        "  qvl COMMAND --help     flags of a command\n"
-        "  qvl --version\n\n"
-        "Exit code: 0 done, 1 an input was refused, 2 wrong usage.\n",
-        out);
+    fputs("\nINPUT is a JPEG or PNG file, or - for standard input. FOLDER is a checkpoint of Hugging Face or MLX; "
+          "without\n-m the bundled demo model, whose weights are random, is used. Results go to standard output, "
+          "notes and progress\nto standard error.\n\n"
+          "  qvl encode photo.jpg -m Qwen3-VL-8B -o features.safetensors\n"
+          "  qvl COMMAND --help     flags of a command\n"
+          "  qvl --version\n\n"
+          "Exit code: 0 done, 1 an input was refused, 2 wrong usage.\n",
+          out);
     return out == stdout ? CLI_DONE : CLI_USAGE;
 }
 

@@ -12,7 +12,12 @@ typedef enum flag_kind {
     FLAG_PRESET,
     FLAG_DTYPE,
     FLAG_SIZE,
-    FLAG_CPU_MASK
+    FLAG_CPU_MASK,
+    FLAG_FRAME, /* qvl_frame */
+    FLAG_POLICY,
+    FLAG_ORIENTATION,
+    FLAG_ALPHA,
+    FLAG_GRAY16
 } flag_kind;
 
 typedef struct flag {
@@ -21,13 +26,14 @@ typedef struct flag {
     const char *help;
     unsigned commands;
     flag_kind kind;
-    size_t offset; /* into cli_options, for the first three kinds */
+    size_t offset; /* into cli_options, for the first three kinds and FLAG_FRAME */
     int64_t min, max;
 } flag;
 
-#define PICTURES (CLI_PREPROCESS | CLI_ENCODE)
+#define WRITING (CLI_PREPROCESS | CLI_ENCODE)
+#define PICTURES (WRITING | CLI_PLAN | CLI_BOX)
 #define OPENING (CLI_INFO | PICTURES | CLI_CHECK | CLI_BENCH)
-#define COMPUTING (CLI_INFO | CLI_ENCODE | CLI_CHECK | CLI_BENCH)
+#define COMPUTING (CLI_INFO | CLI_ENCODE | CLI_PLAN | CLI_CHECK | CLI_BENCH)
 #define FIELD(member) offsetof(cli_options, member)
 
 /* An area no picture reaches, and far from overflow. */
@@ -36,29 +42,50 @@ typedef struct flag {
 static const flag flags[] = {
     {"--model", "-m", "FOLDER", "checkpoint folder; without it the bundled demo model", OPENING & ~CLI_CHECK,
      FLAG_TEXT, FIELD(model), 0, 0},
-    {"--output", "-o", "FILE", "write a safetensors file; without it only a summary", PICTURES, FLAG_TEXT,
+    {"--output", "-o", "FILE", "write a safetensors file; without it only a summary", WRITING, FLAG_TEXT,
      FIELD(output), 0, 0},
     {"--taps", NULL, "FILE", "write every stage of the tower to a safetensors file", CLI_ENCODE, FLAG_TEXT,
      FIELD(taps), 0, 0},
     {"--preset", NULL, "NAME", "reference to follow: transformers (default), transformers-pil, mlx",
-     PICTURES | CLI_BENCH, FLAG_PRESET, 0, 0, 0},
+     (PICTURES & ~CLI_BOX) | CLI_BENCH, FLAG_PRESET, 0, 0, 0},
     {"--dtype", NULL, "TYPE", "what products read, and the features' type: bf16 (default) or f32",
      COMPUTING & ~CLI_CHECK, FLAG_DTYPE, 0, 0, 0},
-    {"--threads", NULL, "N", "0 (default): one per processor; the result does not depend on it", OPENING, FLAG_INT,
-     FIELD(threads), 0, 256},
+    {"--threads", NULL, "N", "0 (default): one per processor; the result does not depend on it",
+     OPENING & ~CLI_BOX, FLAG_INT, FIELD(threads), 0, 256},
+    {"--from", NULL, "FRAME", "frame of the given positions: norm1000 (default), model, source, file", CLI_BOX,
+     FLAG_FRAME, FIELD(from), 0, 0},
+    {"--to", NULL, "FRAME", "frame of the result: file (default), source, model, norm1000", CLI_BOX, FLAG_FRAME,
+     FIELD(to), 0, 0},
     {"--min-pixels", NULL, "N", "smallest area of a resized picture, instead of the folder's", PICTURES, FLAG_INT,
      FIELD(preprocess.min_pixels), 1, MOST_PIXELS},
     {"--max-pixels", NULL, "N", "largest area of a resized picture, instead of the folder's", PICTURES, FLAG_INT,
+     FIELD(preprocess.max_pixels), 1, MOST_PIXELS},
+    {"--shortest-edge", NULL, "N", "the same as --min-pixels: in spite of the name an area", PICTURES, FLAG_INT,
+     FIELD(preprocess.min_pixels), 1, MOST_PIXELS},
+    {"--longest-edge", NULL, "N", "the same as --max-pixels: in spite of the name an area", PICTURES, FLAG_INT,
      FIELD(preprocess.max_pixels), 1, MOST_PIXELS},
     {"--image-min-tokens", NULL, "N", "the same as --min-pixels, in tokens", PICTURES, FLAG_INT,
      FIELD(preprocess.min_tokens), 1, MOST_PIXELS >> 20},
     {"--image-max-tokens", NULL, "N", "the same as --max-pixels, in tokens", PICTURES, FLAG_INT,
      FIELD(preprocess.max_tokens), 1, MOST_PIXELS >> 20},
+    {"--policy", NULL, "NAME",
+     "how files become RGB: default, or reference (ignore, drop, saturate: plain Pillow)", PICTURES, FLAG_POLICY,
+     0, 0, 0},
+    {"--orientation", NULL, "HOW", "EXIF orientation: apply (default), ignore", PICTURES, FLAG_ORIENTATION, 0, 0,
+     0},
+    {"--alpha", NULL, "HOW", "transparent pixels: white (default), drop, or a colour to paste on, #rrggbb",
+     PICTURES, FLAG_ALPHA, 0, 0, 0},
+    {"--gray16", NULL, "HOW", "16-bit grey: scale (default: the high byte), saturate", PICTURES, FLAG_GRAY16, 0, 0,
+     0},
+    {"--max-source-pixels", NULL, "N", "refuse larger files; 178956970 by default", PICTURES, FLAG_INT,
+     FIELD(preprocess.media.max_pixels), 1, MOST_PIXELS},
     {"--size", NULL, "WxH", "exact size, multiples of patch x merge (32)", PICTURES, FLAG_SIZE, 0, 0, 0},
     {"--runs", NULL, "N", "timed runs, of which the median is shown (default 5)", CLI_BENCH, FLAG_INT, FIELD(runs),
      1, 1000},
-    {"--cpu-mask", NULL, "LIST", "instruction sets allowed: scalar, avx2, avx512, all (default), or a number",
+    {"--cpu-mask", NULL, "LIST", "instruction sets allowed: scalar, avx2, avx512, avx512bf16, amx, all (default), or a number",
      COMPUTING, FLAG_CPU_MASK, 0, 0, 0},
+    {"--fingerprint", NULL, NULL, "which weights the tower has: SHA-256, remembered in the user's cache folder",
+     CLI_INFO, FLAG_SWITCH, FIELD(fingerprint), 0, 0},
     {"--json", NULL, NULL, "results as one JSON object", OPENING, FLAG_SWITCH, FIELD(json), 0, 0},
     {"--quiet", "-q", NULL, "no progress line and no notes", OPENING, FLAG_SWITCH, FIELD(quiet), 0, 0},
     {"--help", "-h", NULL, "this text", OPENING, FLAG_SWITCH, FIELD(help), 0, 0},
@@ -98,12 +125,68 @@ static bool parse_preset(const char *text, qvl_preset *preset) {
     return false;
 }
 
+static bool parse_frame(const char *text, qvl_frame *frame) {
+    for (int value = 0; qvl_frame_name((qvl_frame)value); value++) {
+        if (strcmp(text, qvl_frame_name((qvl_frame)value)) != 0) continue;
+        *frame = (qvl_frame)value;
+        return true;
+    }
+    return false;
+}
+
+/* Which of two names; false for neither. */
+static bool parse_choice(const char *text, const char *first, const char *second, bool *is_second) {
+    *is_second = strcmp(text, second) == 0;
+    return *is_second || strcmp(text, first) == 0;
+}
+
+static bool parse_alpha(const char *text, qvl_media_options *media) {
+    static const uint8_t white[3] = {255, 255, 255};
+    bool drop;
+    if (parse_choice(text, "white", "drop", &drop)) {
+        media->alpha = drop ? QVL_ALPHA_DROP : QVL_ALPHA_PASTE;
+        memcpy(media->alpha_colour, white, 3);
+        return true;
+    }
+    if (text[0] != '#' || strlen(text) != 7 || strspn(text + 1, "0123456789abcdefABCDEF") != 6) return false;
+    unsigned long colour = strtoul(text + 1, NULL, 16);
+    media->alpha = QVL_ALPHA_PASTE;
+    for (int c = 0; c < 3; c++) media->alpha_colour[c] = (uint8_t)(colour >> (16 - 8 * c));
+    return true;
+}
+
+/* --policy and the flags for one policy each. */
+static bool set_policy(flag_kind kind, const char *text, cli_options *options) {
+    qvl_media_options *media = &options->preprocess.media;
+    bool second;
+    if (kind == FLAG_POLICY) {
+        if (options->one_policy_given || !parse_choice(text, "default", "reference", &second)) return false;
+        int64_t max_pixels = media->max_pixels;
+        qvl_media_options_init(media);
+        media->max_pixels = max_pixels;
+        if (second) qvl_media_options_reference(media);
+        return true;
+    }
+    options->one_policy_given = true;
+    if (kind == FLAG_ALPHA) return parse_alpha(text, media);
+    if (kind == FLAG_ORIENTATION) {
+        if (!parse_choice(text, "apply", "ignore", &second)) return false;
+        media->orientation = second ? QVL_ORIENTATION_IGNORE : QVL_ORIENTATION_APPLY;
+    } else {
+        if (!parse_choice(text, "scale", "saturate", &second)) return false;
+        media->gray16 = second ? QVL_GRAY16_SATURATE : QVL_GRAY16_SCALE;
+    }
+    return true;
+}
+
 static bool parse_cpu_name(const char *name, size_t length, uint32_t *mask) {
     static const struct {
         const char *name;
         uint32_t mask;
     } sets[] = {
-        {"scalar", QVL_CPU_SCALAR}, {"avx2", QVL_CPU_AVX2}, {"avx512", QVL_CPU_AVX512}, {"all", QVL_CPU_ALL}};
+        {"scalar", QVL_CPU_SCALAR}, {"avx2", QVL_CPU_AVX2}, {"avx512", QVL_CPU_AVX512},
+        {"avx512bf16", QVL_CPU_AVX512 | QVL_CPU_AVX512BF16}, {"amx", QVL_CPU_AVX512 | QVL_CPU_AMX},
+        {"all", QVL_CPU_ALL}};
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         if (strlen(sets[i].name) != length || memcmp(sets[i].name, name, length) != 0) continue;
         *mask |= sets[i].mask;
@@ -150,6 +233,13 @@ static bool set_flag(const flag *f, const char *value, cli_options *options) {
         return cli_parse_size(value, &options->preprocess.width, &options->preprocess.height);
     case FLAG_CPU_MASK:
         return parse_cpu_mask(value, &options->open.cpu_mask);
+    case FLAG_POLICY:
+    case FLAG_ORIENTATION:
+    case FLAG_ALPHA:
+    case FLAG_GRAY16:
+        return set_policy(f->kind, value, options);
+    case FLAG_FRAME:
+        return parse_frame(value, field);
     }
     return false;
 }
@@ -169,7 +259,17 @@ static const char *allowed_values(const flag *f, char *buffer, size_t size) {
     case FLAG_SIZE:
         return "WIDTHxHEIGHT in pixels, such as 512x384";
     case FLAG_CPU_MASK:
-        return "scalar, avx2, avx512 or all, joined by commas, or a number";
+        return "scalar, avx2, avx512, avx512bf16, amx or all, joined by commas, or a number";
+    case FLAG_FRAME:
+        return "norm1000, model, source or file";
+    case FLAG_POLICY:
+        return "default or reference, before --orientation, --alpha and --gray16, which it would undo";
+    case FLAG_ORIENTATION:
+        return "apply or ignore";
+    case FLAG_ALPHA:
+        return "white, drop or a colour such as #7f7f7f";
+    case FLAG_GRAY16:
+        return "scale or saturate";
     case FLAG_SWITCH:
         break;
     }
@@ -276,7 +376,8 @@ static const char *contradiction(const cli_command *command, const cli_options *
         if (options->output && strcmp(options->output, input) == 0) return "-o names an INPUT";
         if (options->taps && strcmp(options->taps, input) == 0) return "--taps names an INPUT";
     }
-    if (options->input_count < command->min_inputs) return "an INPUT is missing";
+    if (options->input_count < command->min_inputs)
+        return options->input_count ? "a BOX is missing" : "an INPUT is missing";
     if (options->input_count > command->max_inputs) return "it takes no INPUT";
     if (standard_inputs > 1) return "standard input (-) can be read only once";
     if (p->min_pixels && p->max_pixels && p->min_pixels > p->max_pixels)
@@ -293,13 +394,14 @@ static const char *contradiction(const cli_command *command, const cli_options *
 }
 
 int cli_options_parse(const cli_command *command, int argc, char **argv, cli_options *options) {
-    *options = (cli_options){.inputs = argv, .runs = 5};
+    *options = (cli_options){.inputs = argv, .runs = 5, .from = QVL_FRAME_NORM1000, .to = QVL_FRAME_FILE};
     qvl_model_options_init(&options->open);
     qvl_preprocess_options_init(&options->preprocess);
     bool only_inputs = false;
     for (int i = 0; i < argc; i++) {
         char *text = argv[i];
-        if (only_inputs || text[0] != '-' || !text[1]) {
+        /* No flag begins with a digit: what does is a negative number. */
+        if (only_inputs || text[0] != '-' || !text[1] || (text[1] >= '0' && text[1] <= '9')) {
             options->inputs[options->input_count++] = text;
         } else if (strcmp(text, "--") == 0) {
             only_inputs = true;

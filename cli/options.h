@@ -5,7 +5,15 @@
 #include "qvl.h"
 
 /* A flag says with these bits which commands take it. */
-enum { CLI_INFO = 1, CLI_PREPROCESS = 2, CLI_ENCODE = 4, CLI_CHECK = 8, CLI_BENCH = 16 };
+enum {
+    CLI_INFO = 1,
+    CLI_PREPROCESS = 2,
+    CLI_ENCODE = 4,
+    CLI_CHECK = 8,
+    CLI_BENCH = 16,
+    CLI_PLAN = 32,
+    CLI_BOX = 64
+};
 
 typedef struct cli_options {
     const char *model;  /* -m, NULL: the demo model */
@@ -13,9 +21,12 @@ typedef struct cli_options {
     const char *taps;   /* --taps, NULL: none */
     qvl_model_options open;
     qvl_preprocess_options preprocess;
+    qvl_frame from, to; /* of box */
     int64_t threads, runs;
     bool json, quiet, help;
-    char **inputs; /* what is left of argv */
+    bool fingerprint;      /* info computes the tower's */
+    bool one_policy_given; /* --policy would undo it */
+    char **inputs;         /* what is left of argv */
     size_t input_count;
 } cli_options;
 

@@ -37,35 +37,165 @@ const char *cli_dtype_name(qvl_dtype dtype) {
     return dtype == QVL_F32 ? "f32" : "bf16";
 }
 
-void cli_print_items(char *const *names, const qvl_item *items, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        const qvl_item *item = &items[i];
-        printf("%s: %lldx%lld -> %lldx%lld, grid %lldx%lldx%lld, %lld tokens\n", names[i],
-               (long long)item->source_width, (long long)item->source_height, (long long)item->width,
-               (long long)item->height, (long long)item->grid.t, (long long)item->grid.h, (long long)item->grid.w,
-               (long long)item->tokens);
-    }
+/* ---- plans */
+
+/* Three digits and a unit of thousands. */
+static const char *scaled(double value, const char *unit, const char *one, char text[32]) {
+    static const char prefixes[] = " kMGTPE";
+    size_t step = 0;
+    for (; value >= 999.5 && step < sizeof prefixes - 2; step++) value /= 1000;
+    int decimals = !step || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+    if (step)
+        snprintf(text, 32, "%.*f %c%s", decimals, value, prefixes[step], unit);
+    else
+        snprintf(text, 32, "%.0f %s", value, one);
+    return text;
 }
 
-void cli_json_items(cJSON *object, char *const *names, const qvl_item *items, size_t count) {
+const char *cli_bytes(int64_t bytes, char text[32]) {
+    return scaled((double)bytes, "B", "bytes", text);
+}
+
+const char *cli_flop(double operations, char text[32]) {
+    return scaled(operations, "FLOP", "FLOP", text);
+}
+
+const char *cli_min_source(const cli_options *options, const qvl_model_info *info) {
+    const qvl_preprocess_options *p = &options->preprocess;
+    return p->min_pixels || p->min_tokens ? "option" : info->image_limits_source;
+}
+
+const char *cli_max_source(const cli_options *options, const qvl_model_info *info) {
+    const qvl_preprocess_options *p = &options->preprocess;
+    return p->max_pixels || p->max_tokens ? "option" : info->image_limits_source;
+}
+
+static const char *orientation_name(qvl_orientation orientation) {
+    return orientation == QVL_ORIENTATION_APPLY ? "apply" : "ignore";
+}
+
+static const char *alpha_name(const qvl_media_options *media, char text[8]) {
+    const uint8_t *c = media->alpha_colour;
+    if (media->alpha == QVL_ALPHA_DROP) return "drop";
+    if (c[0] == 255 && c[1] == 255 && c[2] == 255) return "white";
+    snprintf(text, 8, "#%02x%02x%02x", c[0], c[1], c[2]);
+    return text;
+}
+
+static const char *gray16_name(qvl_gray16 gray16) {
+    return gray16 == QVL_GRAY16_SCALE ? "scale" : "saturate";
+}
+
+static void print_item(const char *name, const qvl_item *item) {
+    const qvl_stored *stored = &item->stored;
+    printf("%s: ", name);
+    if (stored->format) printf("%s ", stored->format);
+    if (stored->oriented)
+        printf("%lldx%lld turned upright (EXIF %d) to ", (long long)stored->width, (long long)stored->height,
+               stored->orientation);
+    printf("%lldx%lld -> %lldx%lld, grid %lldx%lldx%lld, %lld tokens\n", (long long)item->source_width,
+           (long long)item->source_height, (long long)item->width, (long long)item->height,
+           (long long)item->grid.t, (long long)item->grid.h, (long long)item->grid.w, (long long)item->tokens);
+}
+
+void cli_print_plan(const cli_options *options, const qvl_plan *plan, const qvl_item *items) {
+    const qvl_media_options *media = &options->preprocess.media;
+    char alpha[8], flop[32], bytes[32];
+    for (size_t i = 0; i < plan->item_count; i++)
+        print_item(options->inputs[i], items ? &items[i] : &plan->items[i].item);
+    printf("preset %s; policies: orientation %s, alpha %s, gray16 %s\n",
+           qvl_preset_name(options->preprocess.preset), orientation_name(media->orientation),
+           alpha_name(media, alpha), gray16_name(media->gray16));
+    printf("%lld tokens, %lld patch rows, %s, %s at the peak\n", (long long)plan->tokens, (long long)plan->rows,
+           cli_flop(plan->work.total, flop), cli_bytes(plan->memory.peak, bytes));
+}
+
+void cli_note_cost(const cli_options *options, const qvl_plan *plan) {
+    enum { MANY_TOKENS = 4096 };
+    char flop[32], bytes[32];
+    if (options->quiet || plan->tokens <= MANY_TOKENS) return;
+    fprintf(stderr, "note: %lld tokens, %s, %s at the peak; --image-max-tokens makes pictures smaller\n",
+            (long long)plan->tokens, cli_flop(plan->work.total, flop), cli_bytes(plan->memory.peak, bytes));
+}
+
+static void json_work(cJSON *object, const qvl_work *work) {
+    cJSON *flop = cJSON_AddObjectToObject(object, "flop");
+    cJSON_AddNumberToObject(flop, "patch_embed", work->patch_embed);
+    cJSON_AddNumberToObject(flop, "linear", work->linear);
+    cJSON_AddNumberToObject(flop, "attention", work->attention);
+    cJSON_AddNumberToObject(flop, "mergers", work->mergers);
+    cJSON_AddNumberToObject(flop, "total", work->total);
+}
+
+/* The effective limits. Absent where the options give the size. */
+static void json_limits(cJSON *object, const cli_options *options, const qvl_model_info *info,
+                        const qvl_plan *plan) {
+    const qvl_limits *limits = &plan->items[0].limits; /* one line of flags: the same for all pictures */
+    if (!limits->max_pixels) return;
+    cJSON *entry = cJSON_AddObjectToObject(object, "limits");
+    cJSON_AddNumberToObject(entry, "min_pixels", (double)limits->min_pixels);
+    cJSON_AddStringToObject(entry, "min_source", cli_min_source(options, info));
+    cJSON_AddNumberToObject(entry, "max_pixels", (double)limits->max_pixels);
+    cJSON_AddStringToObject(entry, "max_source", cli_max_source(options, info));
+}
+
+static cJSON *json_item(const char *name, const qvl_plan_item *planned, const qvl_item *item) {
+    const qvl_stored *stored = &item->stored;
+    cJSON *entry = cJSON_CreateObject();
+    cJSON_AddStringToObject(entry, "input", name);
+    cJSON_AddStringToObject(entry, "format", stored->format ? stored->format : "unknown");
+    cli_json_ints(entry, "stored_size", (int64_t[]){stored->width, stored->height}, 2);
+    cJSON_AddNumberToObject(entry, "orientation", stored->orientation);
+    cJSON_AddBoolToObject(entry, "turned_upright", stored->oriented);
+    cli_json_ints(entry, "source_size", (int64_t[]){item->source_width, item->source_height}, 2);
+    cli_json_ints(entry, "size", (int64_t[]){item->width, item->height}, 2);
+    cli_json_ints(entry, "grid_thw", (int64_t[]){item->grid.t, item->grid.h, item->grid.w}, 3);
+    cJSON_AddNumberToObject(entry, "tokens", (double)item->tokens);
+    cJSON_AddNumberToObject(entry, "patch_rows", (double)planned->rows);
+    json_work(entry, &planned->work);
+    return entry;
+}
+
+static void json_policies(cJSON *object, const qvl_media_options *media) {
+    char alpha[8];
+    cJSON *policies = cJSON_AddObjectToObject(object, "policies");
+    cJSON_AddStringToObject(policies, "orientation", orientation_name(media->orientation));
+    cJSON_AddStringToObject(policies, "alpha", alpha_name(media, alpha));
+    cJSON_AddStringToObject(policies, "gray16", gray16_name(media->gray16));
+}
+
+static void json_memory(cJSON *object, const qvl_memory *memory) {
+    cJSON *bytes = cJSON_AddObjectToObject(object, "memory");
+    cJSON_AddNumberToObject(bytes, "weights", (double)memory->weights);
+    cJSON_AddNumberToObject(bytes, "pictures", (double)memory->pictures);
+    cJSON_AddNumberToObject(bytes, "patches", (double)memory->patches);
+    cJSON_AddNumberToObject(bytes, "scratch", (double)memory->scratch);
+    cJSON_AddNumberToObject(bytes, "features", (double)memory->features);
+    cJSON_AddNumberToObject(bytes, "peak", (double)memory->peak);
+}
+
+void cli_json_plan(cJSON *object, const cli_options *options, const qvl_model_info *info, const qvl_plan *plan,
+                   const qvl_item *items) {
+    cJSON_AddStringToObject(object, "model", info->folder);
+    cJSON_AddStringToObject(object, "model_type", info->model_type);
+    cJSON_AddStringToObject(object, "preset", qvl_preset_name(options->preprocess.preset));
+    json_policies(object, &options->preprocess.media);
+    cJSON_AddStringToObject(object, "dtype", cli_dtype_name(info->compute_dtype));
+    cJSON_AddStringToObject(object, "kernels", info->kernels);
+    cJSON_AddNumberToObject(object, "threads", info->threads);
+    json_limits(object, options, info, plan);
     cJSON *array = cJSON_AddArrayToObject(object, "items");
-    for (size_t i = 0; i < count; i++) {
-        const qvl_item *item = &items[i];
-        cJSON *entry = cJSON_CreateObject();
-        cJSON_AddStringToObject(entry, "input", names[i]);
-        cli_json_ints(entry, "source_size", (int64_t[]){item->source_width, item->source_height}, 2);
-        cli_json_ints(entry, "size", (int64_t[]){item->width, item->height}, 2);
-        cli_json_ints(entry, "grid_thw", (int64_t[]){item->grid.t, item->grid.h, item->grid.w}, 3);
-        cJSON_AddNumberToObject(entry, "tokens", (double)item->tokens);
-        cJSON_AddItemToArray(array, entry);
+    for (size_t i = 0; i < plan->item_count; i++) {
+        const qvl_plan_item *planned = &plan->items[i];
+        cJSON_AddItemToArray(array, json_item(options->inputs[i], planned, items ? &items[i] : &planned->item));
     }
+    cJSON_AddNumberToObject(object, "tokens", (double)plan->tokens);
+    cJSON_AddNumberToObject(object, "patch_rows", (double)plan->rows);
+    json_work(object, &plan->work);
+    json_memory(object, &plan->memory);
 }
 
-int64_t cli_total_tokens(const qvl_item *items, size_t count) {
-    int64_t total = 0;
-    for (size_t i = 0; i < count; i++) total += items[i].tokens;
-    return total;
-}
+/* ---- tensors */
 
 int64_t *cli_grids(const qvl_item *items, size_t count) {
     int64_t *grids = calloc(count, 3 * sizeof *grids);
@@ -83,22 +213,74 @@ qvl_tensor cli_tensor(const char *name, qvl_dtype dtype, int64_t rows, int64_t c
 }
 
 qvl_status cli_save(const char *path, const qvl_tensor *tensors, size_t count, const qvl_model_info *info,
-                    qvl_preset preset, qvl_error *error) {
+                    const qvl_preprocess_options *preprocess, qvl_error *error) {
+    const qvl_media_options *media = &preprocess->media;
+    char alpha[8];
     const char *const metadata[] = {
+        "alpha",       alpha_name(media, alpha),
         "format",      "pt",
+        "gray16",      gray16_name(media->gray16),
         "kernels",     info->kernels,
         "model_type",  info->model_type,
-        "preset",      qvl_preset_name(preset),
+        "orientation", orientation_name(media->orientation),
+        "preset",      qvl_preset_name(preprocess->preset),
         "qvl_version", qvl_version(),
     };
     return qvl_tensors_save(path, tensors, count, metadata, sizeof metadata / sizeof *metadata / 2, error);
 }
 
-qvl_input *cli_inputs(const cli_options *options) {
-    qvl_input *inputs = calloc(options->input_count, sizeof *inputs);
-    for (size_t i = 0; inputs && i < options->input_count; i++)
-        inputs[i] = (qvl_input){.kind = QVL_INPUT_FILE, .name = options->inputs[i]};
-    return inputs;
+/* ---- inputs and outputs */
+
+static qvl_status read_standard_input(void **bytes, size_t *count, qvl_error *error) {
+    const size_t most = (size_t)1 << 30;
+    size_t capacity = 1 << 16, used = 0;
+    char *data = NULL;
+    for (;;) {
+        char *grown = realloc(data, capacity);
+        if (!grown) {
+            free(data);
+            return cli_no_memory(error);
+        }
+        data = grown;
+        used += fread(data + used, 1, capacity - used, stdin);
+        if (used < capacity) break;
+        capacity *= 2;
+        if (used < most) continue;
+        free(data);
+        return cli_fail(error, QVL_ERROR_LIMIT, "standard input has more than %zu bytes, the limit", most);
+    }
+    if (ferror(stdin)) {
+        free(data);
+        return cli_fail(error, QVL_ERROR_IO, "cannot read standard input");
+    }
+    *bytes = data;
+    *count = used;
+    return QVL_OK;
+}
+
+qvl_status cli_inputs_open(const cli_options *options, size_t count, cli_inputs *inputs, qvl_error *error) {
+    *inputs = (cli_inputs){.list = calloc(count, sizeof *inputs->list), .count = count};
+    if (!inputs->list) return cli_no_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        qvl_input *input = &inputs->list[i];
+        *input = (qvl_input){.kind = QVL_INPUT_FILE, .name = options->inputs[i]};
+        if (strcmp(options->inputs[i], "-") != 0) continue;
+        qvl_status status = read_standard_input(&inputs->standard_input, &input->byte_count, error);
+        if (status) {
+            cli_inputs_free(inputs);
+            return status;
+        }
+        input->kind = QVL_INPUT_BYTES;
+        input->name = "standard input";
+        input->bytes = inputs->standard_input;
+    }
+    return QVL_OK;
+}
+
+void cli_inputs_free(cli_inputs *inputs) {
+    free(inputs->standard_input);
+    free(inputs->list);
+    *inputs = (cli_inputs){0};
 }
 
 qvl_status cli_check_writable(const char *path, qvl_error *error) {

@@ -18,11 +18,24 @@ void cli_json_ints(cJSON *object, const char *key, const int64_t *values, int co
 /* "bf16" or "f32". */
 const char *cli_dtype_name(qvl_dtype dtype);
 
-/* One line, or one element of an array "items", for each picture: name, sizes, grid, tokens. names[count]. */
-void cli_print_items(char *const *names, const qvl_item *items, size_t count);
-void cli_json_items(cJSON *object, char *const *names, const qvl_item *items, size_t count);
+/* What a plan says about how pictures are read, what they become and what that costs: the same text, and the same
+ * members of an object, for plan, preprocess and encode. items: what became of them, NULL while that is not known.
+ */
+void cli_print_plan(const cli_options *options, const qvl_plan *plan, const qvl_item *items);
+void cli_json_plan(cJSON *object, const cli_options *options, const qvl_model_info *info, const qvl_plan *plan,
+                   const qvl_item *items);
 
-int64_t cli_total_tokens(const qvl_item *items, size_t count);
+/* Before long work, a note on stderr that says how much it is, unless --quiet. */
+void cli_note_cost(const cli_options *options, const qvl_plan *plan);
+
+/* Where the effective limits come from: "option", or a file of the folder. */
+const char *cli_min_source(const cli_options *options, const qvl_model_info *info);
+const char *cli_max_source(const cli_options *options, const qvl_model_info *info);
+
+/* "12.3 MB". */
+const char *cli_bytes(int64_t bytes, char text[32]);
+/* "12.3 GFLOP". */
+const char *cli_flop(double operations, char text[32]);
 
 /* The grids as [count, 3] of int64, transformers' image_grid_thw. Owner: the caller, free(). NULL: no memory. */
 int64_t *cli_grids(const qvl_item *items, size_t count);
@@ -32,10 +45,19 @@ qvl_tensor cli_tensor(const char *name, qvl_dtype dtype, int64_t rows, int64_t c
 
 /* Writes a safetensors file whose metadata says what made it. */
 qvl_status cli_save(const char *path, const qvl_tensor *tensors, size_t count, const qvl_model_info *info,
-                    qvl_preset preset, qvl_error *error);
+                    const qvl_preprocess_options *preprocess, qvl_error *error);
 
-/* Pictures named on the command line as inputs. Owner: the caller, free(). NULL: no memory. */
-qvl_input *cli_inputs(const cli_options *options);
+/* Pictures named on the command line as inputs. Standard input is read here, so that it can be looked at twice. */
+typedef struct cli_inputs {
+    qvl_input *list;
+    size_t count;
+    void *standard_input;
+} cli_inputs;
+
+/* The first count names. On failure there is nothing to free. */
+qvl_status cli_inputs_open(const cli_options *options, size_t count, cli_inputs *inputs, qvl_error *error);
+/* Accepts a zeroed struct. */
+void cli_inputs_free(cli_inputs *inputs);
 
 /* Whether a file can be made at path, asked before long work. NULL path: yes. */
 qvl_status cli_check_writable(const char *path, qvl_error *error);

@@ -2,8 +2,8 @@
  * qvl: pictures into what a Qwen vision-language model reads.
  *
  * Ring 1  open a model folder, encode pictures          qvl_model_open, qvl_encode
- * Ring 2  the same stage by stage                       qvl_image_read, qvl_preprocess, qvl_vision_encode, ...
- * Ring 3  pure helpers and files                        qvl_smart_resize, qvl_resize, qvl_tensors_save, ...
+ * Ring 2  the same stage by stage, and a dry run        qvl_image_read, qvl_preprocess, qvl_plan_inputs, ...
+ * Ring 3  pure helpers and files                        qvl_smart_resize, qvl_map_box, qvl_tensors_save, ...
  *
  * Rules that hold for every call:
  *  - Functions that can fail return a qvl_status and fill *error (which may be NULL) with one message.
@@ -147,12 +147,14 @@ typedef struct qvl_model_options {
 #define QVL_CPU_SCALAR 0x0u
 #define QVL_CPU_AVX2 0x1u   /* AVX2, FMA, F16C */
 #define QVL_CPU_AVX512 0x2u /* AVX-512 F, BW, DQ, VL */
+#define QVL_CPU_AVX512BF16 0x4u /* with AVX512: bf16 dot products, for bf16 products where they run at full rate */
+#define QVL_CPU_AMX 0x8u        /* with AVX512: AMX bf16 tiles, for bf16 products */
 #define QVL_CPU_ALL 0xffffffffu
 
 QVL_API void qvl_model_options_init(qvl_model_options *options);
 
-/* Opens a published checkpoint folder (config.json, preprocessor files, safetensors). *model belongs to the
- * caller: qvl_model_close. The folder's files stay mapped only while this call runs. */
+/* Opens a checkpoint folder (config.json, preprocessor files, safetensors) of any naming generation and layout.
+ * *model belongs to the caller: qvl_model_close. The folder's files stay mapped only while this call runs. */
 QVL_API qvl_status qvl_model_open(const char *folder, const qvl_model_options *options, qvl_model **model,
                                   qvl_error *error);
 /* Accepts NULL and a pointer to NULL; nulls the pointer. All sessions must be closed before. */
@@ -180,7 +182,9 @@ typedef struct qvl_model_info {
     float image_mean[3], image_std[3];
     double rescale_factor;
     /* From QVL_OPEN_HEADERS on, else zero / NULL: */
-    const char *tensor_prefix; /* naming generation: "model.visual.", "visual.", ... */
+    const char *tensor_source; /* file in the folder: "model.safetensors", its index, or the sidecar's name */
+    const char *tensor_prefix; /* naming generation: "model.visual.", "visual.", ...; "" for names without one */
+    const char *tensor_layout; /* of the patch embedding: "hugging-face", "mlx" or "flat" */
     const char *tensor_dtype;  /* "BF16", or "mixed" */
     int32_t tensor_count;      /* tensors of the tower */
     int32_t file_count;        /* safetensors files they come from */
@@ -192,6 +196,28 @@ typedef struct qvl_model_info {
 } qvl_model_info;
 
 QVL_API const qvl_model_info *qvl_model_get_info(const qvl_model *model);
+
+#define QVL_FINGERPRINT_HEX 65 /* 64 digits and a NUL */
+
+/* Which weights the tower has: SHA-256 over its tensors' names, types, shapes and bytes (docs/MODEL.md says how),
+ * the same whatever names, shards and layout the folder stores them in. The first call for a folder reads all of
+ * the tower, on the model's threads. memory_folder: where results are remembered by device, inode, size and time
+ * of the files, so that later calls read nothing of them; made if it is missing (its parent must be there), open
+ * to its owner only. NULL: nothing is remembered. That it cannot be written is a note, not an error. Needs a model
+ * opened with QVL_OPEN_HEADERS or QVL_OPEN_WEIGHTS whose files have not changed since. */
+QVL_API qvl_status qvl_model_fingerprint(const qvl_model *model, const char *memory_folder,
+                                         char hex[QVL_FINGERPRINT_HEX], qvl_error *error);
+
+#define QVL_FINGERPRINT_HEX 65 /* 64 digits and a NUL */
+
+/* Which weights the tower has: SHA-256 over its tensors' names, types, shapes and bytes (docs/MODEL.md says how),
+ * the same whatever names, shards and layout the folder stores them in. The first call for a folder reads all of the
+ * tower, on the model's threads. memory_folder: where results are remembered by device, inode, size and time of the
+ * files, so that later calls read nothing of them; made if it is missing (its parent must be there), open to its
+ * owner only. NULL: nothing is remembered. That it cannot be written is a note, not an error. Needs a model opened
+ * with QVL_OPEN_HEADERS or QVL_OPEN_WEIGHTS whose files have not changed since. */
+QVL_API qvl_status qvl_model_fingerprint(const qvl_model *model, const char *memory_folder,
+                                         char hex[QVL_FINGERPRINT_HEX], qvl_error *error);
 
 /* *session belongs to the caller: qvl_session_close. It holds the scratch memory of encoding. */
 QVL_API qvl_status qvl_session_open(qvl_model *model, qvl_session **session, qvl_error *error);
@@ -211,7 +237,38 @@ typedef struct qvl_input {
     size_t byte_count;     /* QVL_INPUT_RGB8: 0, or at least what the rows take */
     int64_t width, height; /* QVL_INPUT_RGB8 only, >= 1 */
     size_t row_stride;     /* QVL_INPUT_RGB8 only; 0 means 3*width */
+    qvl_limits limits;     /* of this picture, before those of options and folder; each works alone, 0: unset */
 } qvl_input;
+
+/* Policies say how a file's pixels become RGB8. The first value of each is the default, what a person who looks at
+ * the picture expects; the last one is Pillow's plain convert("RGB"). */
+typedef enum qvl_orientation {
+    QVL_ORIENTATION_APPLY = 0, /* the picture is turned upright as its EXIF tag says */
+    QVL_ORIENTATION_IGNORE = 1 /* rows as stored. A TIFF is turned all the same, as Pillow does it on reading */
+} qvl_orientation;
+
+typedef enum qvl_alpha {
+    QVL_ALPHA_PASTE = 0, /* pasted on alpha_colour, as Pillow's paste with the alpha as mask does it */
+    QVL_ALPHA_DROP = 1   /* the colours that are stored under transparent pixels show */
+} qvl_alpha;
+
+typedef enum qvl_gray16 {
+    QVL_GRAY16_SCALE = 0,   /* 16-bit grey keeps its high byte */
+    QVL_GRAY16_SATURATE = 1 /* 16-bit grey above 255 becomes 255, which is white for nearly every picture */
+} qvl_gray16;
+
+typedef struct qvl_media_options {
+    size_t size;
+    int64_t max_pixels; /* a picture whose header says more is refused; default, and 0: 178,956,970 */
+    qvl_orientation orientation;
+    qvl_alpha alpha;
+    uint8_t alpha_colour[3]; /* default white */
+    qvl_gray16 gray16;
+} qvl_media_options;
+
+QVL_API void qvl_media_options_init(qvl_media_options *options);
+/* Sets the policies, and only those, to Pillow's plain conversion: ignore, drop, saturate. */
+QVL_API void qvl_media_options_reference(qvl_media_options *options);
 
 /* How RGB8 becomes patch rows; each follows one reference exactly (docs/NUMERICS.md). */
 typedef enum qvl_preset {
@@ -229,7 +286,7 @@ typedef struct qvl_preprocess_options {
     int64_t min_pixels, max_pixels; /* 0: the folder's limit; each works alone */
     int64_t min_tokens, max_tokens; /* 0: unset; else in merged tokens, and instead of min_pixels / max_pixels */
     int64_t width, height;          /* 0: smart_resize; else the exact size, multiples of patch x merge */
-    int64_t max_source_pixels;      /* a picture whose header says more is refused; default 178,956,970 */
+    qvl_media_options media;        /* how inputs become RGB8; not for pictures that are RGB8 already */
 } qvl_preprocess_options;
 
 QVL_API void qvl_preprocess_options_init(qvl_preprocess_options *options);
@@ -244,12 +301,21 @@ typedef struct qvl_encode_options {
 
 QVL_API void qvl_encode_options_init(qvl_encode_options *options);
 
+/* A picture as its file stores it. */
+typedef struct qvl_stored {
+    const char *format;    /* "JPEG", "PNG", ...; "RGB8" for raw pixels; static. NULL where unknown */
+    int64_t width, height; /* before orientation; 0 where unknown */
+    int32_t orientation;   /* of EXIF, 1..8; 1 where there is none or it is malformed; 0 where unknown */
+    bool oriented;         /* reading turned the picture upright: orientation is not 1 and was applied */
+} qvl_stored;
+
 /* Where an item of a result comes from, and what became of it. */
 typedef struct qvl_item {
     qvl_grid grid;
     int64_t tokens;                      /* t * h * w / merge^2 */
-    int64_t source_width, source_height; /* as decoded; 0 where unknown */
+    int64_t source_width, source_height; /* as decoded, upright; 0 where unknown */
     int64_t width, height;               /* after resizing, in pixels; 0 where unknown */
+    qvl_stored stored;
 } qvl_item;
 
 /* One row per merged patch block, items after one another, each in raster order of its blocks, t groups in turn.
@@ -275,14 +341,21 @@ QVL_API void qvl_features_free(qvl_features *features);
 
 /* Packed RGB8: height rows of 3*width bytes. */
 typedef struct qvl_image {
-    int64_t width, height;
+    int64_t width, height; /* of the pixels, upright where orientation was applied */
     uint8_t *pixels;
+    qvl_stored stored; /* the file it was read from; all zero for pictures made otherwise */
 } qvl_image;
 
-/* Reads JPEG or PNG, told apart by content, or copies raw pixels. max_pixels is checked against the header
- * before anything of the picture's size is allocated; 0 means the default of 178,956,970.
+/* Reads a picture, its format told by content, or copies raw pixels: JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF without
+ * alpha; of animations the first composed frame. The size in the header is checked against max_pixels before
+ * anything of the picture's size is allocated. Damaged and cut files are refused. options may be NULL.
  * *image belongs to the caller: qvl_image_free. */
-QVL_API qvl_status qvl_image_read(const qvl_input *input, int64_t max_pixels, qvl_image *image, qvl_error *error);
+QVL_API qvl_status qvl_image_read(const qvl_input *input, const qvl_media_options *options, qvl_image *image,
+                                  qvl_error *error);
+/* What qvl_image_read would give, from the header alone: *image without pixels. Nothing is decoded, nothing of the
+ * picture's size allocated. */
+QVL_API qvl_status qvl_image_probe(const qvl_input *input, const qvl_media_options *options, qvl_image *image,
+                                   qvl_error *error);
 QVL_API void qvl_image_free(qvl_image *image);
 
 /* Patch rows in merge-block order, items after one another. Columns: channel, frame of the pair, pixel row, pixel
@@ -321,6 +394,53 @@ QVL_API qvl_status qvl_vision_blocks(qvl_session *session, float *hidden, const 
 QVL_API qvl_status qvl_vision_scratch(const qvl_model *model, const qvl_grid *grids, size_t grid_count,
                                       size_t *bytes, qvl_error *error);
 
+/* Floating-point operations of the tower, two for a multiply-add. Biases and element-wise work are left out. */
+typedef struct qvl_work {
+    double patch_embed;
+    double linear;    /* qkv, proj and MLP of all blocks */
+    double attention; /* queries on keys, then on values, within temporal groups */
+    double mergers;   /* the main one and those of deepstack */
+    double total;
+} qvl_work;
+
+QVL_API qvl_status qvl_vision_work(const qvl_model *model, const qvl_grid *grids, size_t grid_count,
+                                   qvl_work *work, qvl_error *error);
+
+/* Bytes that encoding allocates, apart from small things. Weights stay; pictures are read and resized one after
+ * the other, then the tower runs. */
+typedef struct qvl_memory {
+    int64_t weights;  /* packed, in the compute dtype */
+    int64_t pictures; /* most of one picture at a time: its file, its pixels, the resized ones */
+    int64_t patches;  /* patch rows of all pictures */
+    int64_t scratch;  /* of the tower: qvl_vision_scratch */
+    int64_t features; /* the result */
+    int64_t peak;     /* the most there is at one time */
+} qvl_memory;
+
+/* What becomes of one picture, and what it costs. */
+typedef struct qvl_plan_item {
+    qvl_item item;     /* the very one that preprocessing and encoding give */
+    int64_t rows;      /* patch rows */
+    qvl_limits limits; /* of pixels, in force for it; zero where the options give its exact size */
+    qvl_work work;
+} qvl_plan_item;
+
+typedef struct qvl_plan {
+    size_t item_count;
+    qvl_plan_item *items;
+    int64_t tokens, rows;
+    qvl_work work;
+    qvl_memory memory;
+} qvl_plan;
+
+/* A dry run of qvl_encode from the pictures' headers: no pixel is decoded, no weight read, so QVL_OPEN_CONFIG is
+ * enough. What the options or the headers make impossible is refused as encoding would refuse it.
+ * *plan belongs to the caller: qvl_plan_free. */
+QVL_API qvl_status qvl_plan_inputs(const qvl_model *model, const qvl_input *inputs, size_t count,
+                                   const qvl_preprocess_options *options, qvl_plan *plan, qvl_error *error);
+/* Accepts NULL and an empty struct; empties it. */
+QVL_API void qvl_plan_free(qvl_plan *plan);
+
 /* ----------------------------------------------------------------------------------- ring 3: pure helpers, files
  */
 
@@ -328,6 +448,38 @@ QVL_API qvl_status qvl_vision_scratch(const qvl_model *model, const qvl_grid *gr
  * height, width >= 1; factor >= 1; 1 <= limits.min_pixels, max_pixels. */
 QVL_API qvl_status qvl_smart_resize(int64_t height, int64_t width, int64_t factor, qvl_limits limits,
                                     int64_t *out_height, int64_t *out_width, qvl_error *error);
+
+/* Where positions in a picture are measured: x to the right, y down, from the upper left corner. Positions are
+ * continuous. A frame of width w covers 0..w; pixel i covers i..i+1 and has its centre at i + 0.5, so a box round
+ * whole pixels a to b (included) is a..b+1. Which frame a model answers in: docs/COORDINATES.md. */
+typedef enum qvl_frame {
+    QVL_FRAME_FILE = 0,    /* pixels as the file stores them: the orientation that reading applied is undone */
+    QVL_FRAME_SOURCE = 1,  /* pixels of the picture as read: item's source size */
+    QVL_FRAME_MODEL = 2,   /* pixels of the resized picture: item's width and height */
+    QVL_FRAME_NORM1000 = 3 /* 0..1000 across and down the whole picture */
+} qvl_frame;
+
+typedef struct qvl_point {
+    double x, y;
+} qvl_point;
+
+typedef struct qvl_box {
+    double x1, y1, x2, y2; /* two opposite corners */
+} qvl_box;
+
+/* "file", "source", "model", "norm1000"; NULL outside the enum. */
+QVL_API const char *qvl_frame_name(qvl_frame frame);
+/* What a frame of the picture measures. item: of a plan, of patches or of features. */
+QVL_API qvl_status qvl_frame_size(const qvl_item *item, qvl_frame frame, double *width, double *height,
+                                  qvl_error *error);
+/* From one frame to another. Nothing is rounded, nothing clamped: positions outside the picture stay outside. */
+QVL_API qvl_status qvl_map_point(const qvl_item *item, qvl_frame from, qvl_frame to, qvl_point point,
+                                 qvl_point *out, qvl_error *error);
+/* Both corners. In the result x1 <= x2 and y1 <= y2, whichever corners are given, however the file is turned. */
+QVL_API qvl_status qvl_map_box(const qvl_item *item, qvl_frame from, qvl_frame to, qvl_box box, qvl_box *out,
+                               qvl_error *error);
+/* The part of a box inside 0..width, 0..height; without an area where nothing is inside. */
+QVL_API qvl_box qvl_clamp_box(qvl_box box, double width, double height);
 
 /* Bicubic resize of RGB8 exactly as the preset's reference does it. threads as in qvl_model_options.
  * *out belongs to the caller. */

@@ -52,22 +52,29 @@ static void fill_info(qvl_model *model) {
     info->threads = qvl_pool_threads(model->pool);
 }
 
-static void note_tensors(qvl_model *model, const qvl_raw_tower *raw) {
-    memcpy(model->tensor_prefix, raw->prefix, sizeof model->tensor_prefix);
+static qvl_status note_tensors(qvl_model *model, const qvl_raw_tower *raw, qvl_error *error) {
+    int32_t files = raw->files.count;
+    model->file_ids = qvl_calloc((size_t)files, sizeof *model->file_ids);
+    if (!model->file_ids) return qvl_fail_memory(error, "files of a model", (size_t)files, sizeof(qvl_file_id));
+    for (int32_t i = 0; i < files; i++) model->file_ids[i] = raw->files.files[i].map.id;
     memcpy(model->tensor_dtype, raw->dtype, sizeof model->tensor_dtype);
-    model->info.tensor_prefix = model->tensor_prefix;
+    model->info.tensor_source = raw->files.source;
+    model->info.tensor_prefix = raw->prefix;
+    model->info.tensor_layout = raw->layout;
     model->info.tensor_dtype = model->tensor_dtype;
     model->info.tensor_count = raw->tensor_count;
-    model->info.file_count = raw->file_count;
+    model->info.file_count = files;
     model->info.parameter_count = raw->parameter_count;
+    return QVL_OK;
 }
 
 static qvl_status open_tensors(qvl_model *model, bool pack, qvl_error *error) {
     qvl_raw_tower raw = {0};
     qvl_status status = qvl_raw_tower_open(model->folder, &model->config.vision, &raw, error);
     if (status) return status;
-    note_tensors(model, &raw);
-    if (pack) status = qvl_tower_pack(model->compute, &model->config.vision, &raw, &model->tower, error);
+    status = note_tensors(model, &raw, error);
+    if (!status && pack)
+        status = qvl_tower_pack(model->compute, &model->config.vision, &raw, &model->tower, error);
     qvl_raw_tower_close(&raw);
     return status;
 }
@@ -105,6 +112,7 @@ void qvl_model_close(qvl_model **pointer) {
     qvl_tower_free(model->tower);
     qvl_compute_close(&model->compute);
     qvl_pool_close(&model->pool);
+    qvl_free(model->file_ids);
     qvl_free(model->folder);
     qvl_free(model);
 }

@@ -95,6 +95,30 @@ qvl_status qvl_file_read(const char *path, size_t limit, uint8_t **bytes, size_t
     return status;
 }
 
+static qvl_file_id id_of(const struct stat *st) {
+    return (qvl_file_id){.device = st->st_dev,
+                         .inode = st->st_ino,
+                         .size = st->st_size,
+                         .seconds = st->st_mtim.tv_sec,
+                         .nanoseconds = st->st_mtim.tv_nsec};
+}
+
+qvl_status qvl_file_identify(const char *path, qvl_file_id *id, qvl_error *error) {
+    struct stat st;
+    *id = (qvl_file_id){0};
+    if (stat(path, &st) != 0) return qvl_fail(error, QVL_ERROR_IO, "cannot look at %s: %s", path, strerror(errno));
+    *id = id_of(&st);
+    return QVL_OK;
+}
+
+qvl_status qvl_folder_make(const char *path, qvl_error *error) {
+    struct stat st;
+    if (mkdir(path, 0700) == 0) return QVL_OK;
+    int failed = errno;
+    if (failed == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return QVL_OK;
+    return qvl_fail(error, QVL_ERROR_IO, "cannot make the folder %s: %s", path, strerror(failed));
+}
+
 qvl_status qvl_map_open(const char *path, qvl_map *map, qvl_error *error) {
     *map = (qvl_map){0};
     int fd;
@@ -114,6 +138,7 @@ qvl_status qvl_map_open(const char *path, qvl_map *map, qvl_error *error) {
             map->count = (size_t)st.st_size;
         }
     }
+    if (!status) map->id = id_of(&st);
     close(fd);
     return status;
 }
@@ -121,6 +146,10 @@ qvl_status qvl_map_open(const char *path, qvl_map *map, qvl_error *error) {
 void qvl_map_close(qvl_map *map) {
     if (map->bytes) munmap((void *)(uintptr_t)map->bytes, map->count);
     *map = (qvl_map){0};
+}
+
+void qvl_map_forget(const qvl_map *map) {
+    if (map->bytes) madvise((void *)(uintptr_t)map->bytes, map->count, MADV_DONTNEED);
 }
 
 qvl_status qvl_writer_open(qvl_writer *writer, const char *path, qvl_error *error) {

@@ -13,14 +13,28 @@ bool qvl_file_exists(const char *path);
  * QVL_ERROR_LIMIT. Free: qvl_free. */
 qvl_status qvl_file_read(const char *path, size_t limit, uint8_t **bytes, size_t *count, qvl_error *error);
 
+/* Which file it is and how old: enough to see that it was replaced or written to. */
+typedef struct qvl_file_id {
+    uint64_t device, inode;
+    int64_t size, seconds, nanoseconds; /* the latter two: the time it was last written to */
+} qvl_file_id;
+
+qvl_status qvl_file_identify(const char *path, qvl_file_id *id, qvl_error *error);
+
+/* Makes a folder that only its owner may enter; one that is there already is left as it is. */
+qvl_status qvl_folder_make(const char *path, qvl_error *error);
+
 typedef struct qvl_map {
     const uint8_t *bytes;
     size_t count;
+    qvl_file_id id; /* of the very file that is mapped */
 } qvl_map;
 
 /* Maps a regular file for reading; an empty file gives bytes == NULL. */
 qvl_status qvl_map_open(const char *path, qvl_map *map, qvl_error *error);
 void qvl_map_close(qvl_map *map);
+/* Gives back the memory of what was read so far; what is read again comes from the file again. */
+void qvl_map_forget(const qvl_map *map);
 
 /* A file being written under a temporary name in the same folder. Any failure is remembered: check at commit. */
 typedef struct qvl_writer {

@@ -1,5 +1,4 @@
-/* The context, packing, and the operations that go over rows one by one. Products and attention have their own
- * files. */
+/* The context: which backend and kernels a process uses, and the operations that need no layout. */
 #include "compute/context.h"
 
 #include "base/bf16.h"
@@ -7,15 +6,26 @@
 
 #include <string.h>
 
+static bool has_avx512(void) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
 static const qvl_kernels *choose_kernels(uint32_t cpu_mask) {
-    __builtin_cpu_init();
     /* __builtin_cpu_supports also asks whether the operating system saves the registers. */
-    if ((cpu_mask & QVL_CPU_AVX512) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return &qvl_kernels_avx512;
+    if ((cpu_mask & QVL_CPU_AVX512) && has_avx512()) return &qvl_kernels_avx512;
     if ((cpu_mask & QVL_CPU_AVX2) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return &qvl_kernels_avx2;
     return &qvl_kernels_scalar;
+}
+
+/* bf16 dot products pay only where they run at full rate: on Intel they have half the FLOPs of f32 multiply-adds
+ * (docs/PERFORMANCE.md), and AMX stands beside them. */
+static const qvl_tile_kernels *choose_tiles(uint32_t cpu_mask) {
+    if (!(cpu_mask & QVL_CPU_AVX512) || !has_avx512() || !__builtin_cpu_supports("avx512bf16")) return NULL;
+    if ((cpu_mask & QVL_CPU_AMX) && qvl_tile_amx_usable()) return &qvl_tile_kernels_amx;
+    if ((cpu_mask & QVL_CPU_AVX512BF16) && __builtin_cpu_is("amd")) return &qvl_tile_kernels_avx512bf16;
+    return NULL;
 }
 
 qvl_status qvl_compute_open(qvl_pool *pool, qvl_dtype dtype, uint32_t cpu_mask, qvl_compute **out,
@@ -26,10 +36,13 @@ qvl_status qvl_compute_open(qvl_pool *pool, qvl_dtype dtype, uint32_t cpu_mask, 
                         qvl_dtype_name(dtype));
     qvl_compute *compute = qvl_calloc(1, sizeof *compute);
     if (!compute) return qvl_fail_memory(error, "compute context", 1, sizeof *compute);
+    __builtin_cpu_init();
     compute->pool = pool;
     compute->dtype = dtype;
-    compute->round = dtype == QVL_BF16;
     compute->kernels = choose_kernels(cpu_mask);
+    compute->tiles = dtype == QVL_BF16 ? choose_tiles(cpu_mask) : NULL;
+    compute->backend = compute->tiles ? &qvl_backend_tile : &qvl_backend_float;
+    compute->round = dtype == QVL_BF16 && !compute->tiles;
     *out = compute;
     return QVL_OK;
 }
@@ -41,178 +54,137 @@ void qvl_compute_close(qvl_compute **compute) {
 }
 
 const char *qvl_compute_kernels(const qvl_compute *compute) {
-    return compute->kernels->name;
+    return compute->tiles ? compute->tiles->name : compute->kernels->name;
 }
 
 qvl_dtype qvl_compute_dtype(const qvl_compute *compute) {
     return compute->dtype;
 }
 
-/* ---- weights */
-
-size_t qvl_weight_bytes(const qvl_compute *compute, int64_t n, int64_t k) {
-    size_t element = compute->round ? sizeof(uint16_t) : sizeof(float);
-    return (size_t)qvl_ceil_div(n, QVL_PANEL) * QVL_PANEL * (size_t)k * element;
-}
-
-/* Element i of a source that may be unaligned. */
-static float source_value(const uint8_t *source, qvl_dtype dtype, size_t i) {
-    uint16_t h;
-    float f;
+float qvl_source_value(const uint8_t *source, qvl_dtype dtype, size_t i) {
+    uint16_t half;
+    float full;
     switch (dtype) {
     case QVL_BF16:
-        memcpy(&h, source + 2 * i, 2);
-        return qvl_f32_from_bf16(h);
+        memcpy(&half, source + 2 * i, 2);
+        return qvl_f32_from_bf16(half);
     case QVL_F16:
-        memcpy(&h, source + 2 * i, 2);
-        return qvl_f32_from_f16(h);
+        memcpy(&half, source + 2 * i, 2);
+        return qvl_f32_from_f16(half);
     default:
-        memcpy(&f, source + 4 * i, 4);
-        return f;
+        memcpy(&full, source + 4 * i, 4);
+        return full;
     }
 }
 
-typedef struct pack_job {
-    const qvl_compute *compute;
-    const uint8_t *source;
-    qvl_dtype dtype;
-    const qvl_weight *weight;
-} pack_job;
+/* ---- what the backend does */
 
-static void pack_panel(void *user, int64_t panel, int worker) {
-    (void)worker;
-    const pack_job *job = user;
-    int64_t n = job->weight->n, k = job->weight->k;
-    size_t base = (size_t)panel * (size_t)k * QVL_PANEL;
-    uint16_t *halves = (uint16_t *)job->weight->packed + base;
-    float *floats = (float *)job->weight->packed + base;
-    for (int64_t lane = 0; lane < QVL_PANEL; lane++) {
-        int64_t row = panel * QVL_PANEL + lane;
-        for (int64_t l = 0; l < k; l++) {
-            float v = row < n ? source_value(job->source, job->dtype, (size_t)(row * k + l)) : 0.0f;
-            size_t at = (size_t)(l * QVL_PANEL + lane);
-            if (job->compute->round)
-                halves[at] = qvl_bf16_from_f32(v);
-            else
-                floats[at] = v;
-        }
-    }
+size_t qvl_weight_bytes(const qvl_compute *compute, int64_t n, int64_t k) {
+    return compute->backend->weight_bytes(compute, n, k);
 }
 
 void qvl_weight_pack(qvl_compute *compute, const void *source, qvl_dtype dtype, qvl_weight *weight) {
-    pack_job job = {compute, source, dtype, weight};
-    qvl_pool_run(compute->pool, qvl_ceil_div(weight->n, QVL_PANEL), pack_panel, &job);
+    compute->backend->weight_pack(compute, source, dtype, weight);
 }
-
-/* ---- operations over rows or runs of elements */
-
-#define RUN 16384 /* elements of one task */
-
-typedef struct row_job {
-    const qvl_compute *compute;
-    const float *x;
-    float *y;
-    int64_t rows, cols, count;
-    const float *weight, *bias;
-    float eps;
-    const float *table;
-    const int32_t (*indices)[4];
-    const float (*factors)[4];
-    void *out;
-} row_job;
 
 size_t qvl_operand_bytes(const qvl_compute *compute, int64_t rows, int64_t cols) {
-    (void)compute;
-    return (size_t)rows * (size_t)cols * sizeof(float);
-}
-
-static int64_t run_length(const row_job *job, int64_t task) {
-    int64_t left = job->count - task * RUN;
-    return left < RUN ? left : RUN;
-}
-
-static void load_run(void *user, int64_t task, int worker) {
-    (void)worker;
-    const row_job *job = user;
-    size_t at = (size_t)(task * RUN);
-    int64_t n = run_length(job, task);
-    if (job->compute->round)
-        job->compute->kernels->round_bf16(n, job->x + at, job->y + at);
-    else
-        memcpy(job->y + at, job->x + at, (size_t)n * sizeof(float));
+    return compute->backend->operand_bytes(rows, cols);
 }
 
 void qvl_operand_load(qvl_compute *compute, const float *x, qvl_operand *out) {
-    row_job job = {.compute = compute, .x = x, .y = out->data, .count = out->rows * out->cols};
-    qvl_pool_run(compute->pool, qvl_ceil_div(job.count, RUN), load_run, &job);
+    compute->backend->operand_load(compute, x, out);
 }
 
 void qvl_operand_read(qvl_compute *compute, const qvl_operand *in, float *x) {
-    (void)compute;
-    memcpy(x, in->data, (size_t)in->rows * (size_t)in->cols * sizeof(float));
-}
-
-#define ROWS_PER_TASK 16
-
-static void norm_rows(void *user, int64_t task, int worker) {
-    (void)worker;
-    const row_job *job = user;
-    int64_t first = task * ROWS_PER_TASK,
-            end = first + ROWS_PER_TASK < job->rows ? first + ROWS_PER_TASK : job->rows;
-    for (int64_t r = first; r < end; r++)
-        job->compute->kernels->layer_norm(job->cols, job->x + r * job->cols, job->weight, job->bias, job->eps,
-                                          job->compute->round, job->y + r * job->cols);
+    compute->backend->operand_read(in, x);
 }
 
 void qvl_layer_norm(qvl_compute *compute, const float *x, int64_t rows, int64_t cols, const float *weight,
                     const float *bias, float eps, int64_t group, qvl_operand *out) {
-    /* Operands are row-major without padding: group rows side by side are the same memory. */
-    (void)group;
-    row_job job = {.compute = compute,
-                   .x = x,
-                   .y = out->data,
-                   .rows = rows,
-                   .cols = cols,
-                   .weight = weight,
-                   .bias = bias,
-                   .eps = eps};
-    qvl_pool_run(compute->pool, qvl_ceil_div(rows, ROWS_PER_TASK), norm_rows, &job);
+    compute->backend->layer_norm(compute, x, rows, cols, weight, bias, eps, group, out);
 }
+
+void qvl_matmul(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, float *y) {
+    compute->backend->product(compute, a, w, QVL_EPILOGUE_STORE, y, NULL);
+}
+
+void qvl_matmul_add(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, float *y) {
+    compute->backend->product(compute, a, w, QVL_EPILOGUE_ADD, y, NULL);
+}
+
+void qvl_matmul_gelu(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, qvl_gelu kind,
+                     qvl_operand *out) {
+    compute->backend->product(compute, a, w, kind == QVL_GELU_TANH ? QVL_EPILOGUE_TANH : QVL_EPILOGUE_ERF, NULL,
+                              out);
+}
+
+size_t qvl_heads_bytes(const qvl_compute *compute, int64_t rows, int64_t heads, int64_t head_dim,
+                       const qvl_segments *segments) {
+    return compute->backend->heads_bytes(rows, heads, head_dim, segments);
+}
+
+size_t qvl_matmul_qkv_scratch(const qvl_compute *compute, int64_t rows, int64_t heads, int64_t head_dim) {
+    return compute->backend->qkv_scratch(rows, heads, head_dim);
+}
+
+void qvl_matmul_qkv(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, const float *cosine,
+                    const float *sine, const qvl_segments *segments, float *scratch, qvl_heads *out) {
+    compute->backend->matmul_qkv(compute, a, w, cosine, sine, segments, scratch, out);
+}
+
+void qvl_heads_read(qvl_compute *compute, const qvl_heads *in, const qvl_segments *segments, float *q, float *k,
+                    float *v) {
+    compute->backend->heads_read(in, segments, q, k, v);
+}
+
+void qvl_attention(qvl_compute *compute, const qvl_heads *qkv, const qvl_segments *segments, qvl_operand *out) {
+    compute->backend->attention(compute, qkv, segments, out);
+}
+
+/* ---- what needs no layout */
+
+#define RUN 16384 /* elements of one task */
+#define ROWS_PER_TASK 16
+
+typedef struct gather_job {
+    const float *table;
+    const int32_t (*indices)[4];
+    const float (*weights)[4];
+    int64_t rows, cols;
+    float *x;
+} gather_job;
 
 static void gather_rows(void *user, int64_t task, int worker) {
     (void)worker;
-    const row_job *job = user;
-    int64_t first = task * ROWS_PER_TASK,
-            end = first + ROWS_PER_TASK < job->rows ? first + ROWS_PER_TASK : job->rows;
+    const gather_job *job = user;
+    int64_t first = task * ROWS_PER_TASK, end = qvl_min_i64(first + ROWS_PER_TASK, job->rows);
     for (int64_t r = first; r < end; r++) {
         const int32_t *index = job->indices[r];
-        const float *w = job->factors[r];
+        const float *w = job->weights[r];
         const float *t0 = job->table + index[0] * job->cols, *t1 = job->table + index[1] * job->cols;
         const float *t2 = job->table + index[2] * job->cols, *t3 = job->table + index[3] * job->cols;
-        float *y = job->y + r * job->cols;
-        for (int64_t j = 0; j < job->cols; j++) y[j] += t0[j] * w[0] + t1[j] * w[1] + t2[j] * w[2] + t3[j] * w[3];
+        float *x = job->x + r * job->cols;
+        for (int64_t j = 0; j < job->cols; j++) x[j] += t0[j] * w[0] + t1[j] * w[1] + t2[j] * w[2] + t3[j] * w[3];
     }
 }
 
 void qvl_gather_add(qvl_compute *compute, const float *table, const int32_t (*indices)[4],
                     const float (*weights)[4], int64_t rows, int64_t cols, float *x) {
-    row_job job = {.compute = compute,
-                   .y = x,
-                   .rows = rows,
-                   .cols = cols,
-                   .table = table,
-                   .indices = indices,
-                   .factors = weights};
+    gather_job job = {table, indices, weights, rows, cols, x};
     qvl_pool_run(compute->pool, qvl_ceil_div(rows, ROWS_PER_TASK), gather_rows, &job);
 }
 
+typedef struct store_job {
+    const float *x;
+    int64_t count;
+    uint16_t *out;
+} store_job;
+
 static void store_run(void *user, int64_t task, int worker) {
     (void)worker;
-    const row_job *job = user;
-    size_t at = (size_t)(task * RUN);
-    int64_t n = run_length(job, task);
-    uint16_t *out = (uint16_t *)job->out + at;
-    for (int64_t i = 0; i < n; i++) out[i] = qvl_bf16_from_f32(job->x[at + (size_t)i]);
+    const store_job *job = user;
+    int64_t end = qvl_min_i64((task + 1) * RUN, job->count);
+    for (int64_t i = task * RUN; i < end; i++) job->out[i] = qvl_bf16_from_f32(job->x[i]);
 }
 
 void qvl_store(qvl_compute *compute, const float *x, int64_t count, qvl_dtype dtype, void *out) {
@@ -220,7 +192,7 @@ void qvl_store(qvl_compute *compute, const float *x, int64_t count, qvl_dtype dt
         memcpy(out, x, (size_t)count * sizeof(float));
         return;
     }
-    row_job job = {.compute = compute, .x = x, .count = count, .out = out};
+    store_job job = {x, count, out};
     qvl_pool_run(compute->pool, qvl_ceil_div(count, RUN), store_run, &job);
 }
 

@@ -74,9 +74,11 @@ typedef struct qvl_segments {
     const int64_t *start; /* [count + 1], start[0] = 0, increasing */
 } qvl_segments;
 
-/* q, k, v of every head, rotated, in the backend's layout. */
+/* q, k, v of every head, rotated, in the backend's layout. scale is what attention multiplies scores by; a backend may
+ * keep it inside q. */
 typedef struct qvl_heads {
     int64_t rows, heads, head_dim;
+    float scale;
     void *data; /* qvl_heads_bytes(...) */
 } qvl_heads;
 
@@ -92,8 +94,7 @@ void qvl_matmul_qkv(qvl_compute *compute, const qvl_operand *a, const qvl_weight
 void qvl_heads_read(qvl_compute *compute, const qvl_heads *in, const qvl_segments *segments, float *q, float *k,
                     float *v);
 /* out [rows, heads*head_dim] = softmax(scale q k^T) v within each segment. Exact for any scores. */
-void qvl_attention(qvl_compute *compute, const qvl_heads *qkv, const qvl_segments *segments, float scale,
-                   qvl_operand *out);
+void qvl_attention(qvl_compute *compute, const qvl_heads *qkv, const qvl_segments *segments, qvl_operand *out);
 
 /* ---- the rest */
 

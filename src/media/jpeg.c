@@ -4,9 +4,11 @@
 #include "media/media.h"
 
 #include "base/memory.h"
+#include "media/exif.h"
 
 #include <setjmp.h>
 #include <stdio.h> /* jpeglib.h needs FILE */
+#include <string.h>
 
 #include <jerror.h>
 #include <jpeglib.h>
@@ -20,12 +22,9 @@ typedef struct jpeg_reader {
     struct jpeg_error_mgr messages;
     struct jpeg_progress_mgr progress;
     jmp_buf failed;
-    const char *name;
-    int64_t max_pixels;
-    qvl_error *error;
+    qvl_canvas *canvas;
     qvl_status status; /* why failed was jumped to */
-    qvl_image image;
-    uint8_t *cmyk; /* one row */
+    uint8_t *row;      /* one, as libjpeg gives it: RGB, or CMYK */
 } jpeg_reader;
 
 static qvl_status status_of(int code) {
@@ -54,7 +53,7 @@ static _Noreturn void on_error(j_common_ptr jpeg) {
     jpeg->err->format_message(jpeg, text);
     qvl_status status = status_of(jpeg->err->msg_code);
     const char *what = status == QVL_ERROR_FORMAT ? "damaged JPEG" : "JPEG";
-    r->status = qvl_fail(r->error, status, "%.400s: %s: %s", r->name, what, text);
+    r->status = qvl_fail(r->canvas->error, status, "%.400s: %s: %s", r->canvas->name, what, text);
     longjmp(r->failed, 1);
 }
 
@@ -85,55 +84,59 @@ static void on_print(j_common_ptr jpeg) {
 static void on_progress(j_common_ptr jpeg) {
     jpeg_reader *r = jpeg->client_data;
     if (r->jpeg.input_scan_number <= MAX_SCANS) return;
-    r->status =
-        qvl_fail(r->error, QVL_ERROR_LIMIT, "%.400s: JPEG has more than %d scans, the limit", r->name, MAX_SCANS);
+    r->status = qvl_fail(r->canvas->error, QVL_ERROR_LIMIT, "%.400s: JPEG has more than %d scans, the limit",
+                         r->canvas->name, MAX_SCANS);
     longjmp(r->failed, 1);
 }
 
-/* Pillow takes four components as Adobe's: inverted. ink is one inverted row, C M Y K per pixel. */
-static void cmyk_to_rgb(const uint8_t *ink, uint8_t *rgb, int64_t width) {
-    for (int64_t x = 0; x < width; x++, ink += 4, rgb += 3) {
-        int light = ink[3]; /* 255 - K */
-        for (int c = 0; c < 3; c++) {
-            int t = (255 - ink[c]) * light + 128;
-            int value = light - (((t >> 8) + t) >> 8);
-            rgb[c] = (uint8_t)(value < 0 ? 0 : value);
-        }
-    }
+/* Of the first EXIF segment. */
+static int orientation(const struct jpeg_decompress_struct *jpeg) {
+    for (const struct jpeg_marker_struct *m = jpeg->marker_list; m; m = m->next)
+        if (m->data_length >= 6 && memcmp(m->data, "Exif\0\0", 6) == 0)
+            return qvl_exif_orientation(m->data, m->data_length);
+    return 1;
 }
 
 static qvl_status read_header(jpeg_reader *r, const uint8_t *bytes, size_t count) {
     struct jpeg_decompress_struct *jpeg = &r->jpeg;
     jpeg_create_decompress(jpeg);
     jpeg->progress = &r->progress;
+    jpeg_save_markers(jpeg, JPEG_APP0 + 1, 0xffff);
     jpeg_mem_src(jpeg, bytes, (unsigned long)count);
     jpeg_read_header(jpeg, TRUE);
     int components = jpeg->num_components;
     if (components != 1 && components != 3 && components != 4)
-        return qvl_fail(r->error, QVL_ERROR_UNSUPPORTED, "%.400s: JPEG has %d components; allowed are 1, 3 and 4",
-                        r->name, components);
+        return qvl_fail(r->canvas->error, QVL_ERROR_UNSUPPORTED,
+                        "%.400s: JPEG has %d components; allowed are 1, 3 and 4", r->canvas->name, components);
     jpeg->out_color_space = components == 4 ? JCS_CMYK : JCS_RGB;
-    qvl_status status =
-        qvl_image_alloc(jpeg->image_width, jpeg->image_height, r->max_pixels, r->name, &r->image, r->error);
-    if (status || components != 4) return status;
-    r->cmyk = qvl_alloc(jpeg->image_width, 4);
-    return r->cmyk ? QVL_OK : qvl_fail_memory(r->error, "JPEG row", jpeg->image_width, 4);
+    return qvl_canvas_open(r->canvas, "JPEG", jpeg->image_width, jpeg->image_height, orientation(jpeg));
+}
+
+/* Pillow takes four components as Adobe's: inverted. In place. */
+static void cmyk_row(uint8_t *row, int64_t width) {
+    for (int64_t x = 0; x < width; x++) {
+        const uint8_t *in = row + 4 * x;
+        uint8_t ink[4] = {(uint8_t)~in[0], (uint8_t)~in[1], (uint8_t)~in[2], (uint8_t)~in[3]};
+        qvl_cmyk_to_rgb(ink, row + 3 * x);
+    }
 }
 
 static qvl_status read_pixels(jpeg_reader *r) {
     struct jpeg_decompress_struct *jpeg = &r->jpeg;
+    r->row = qvl_alloc(jpeg->image_width, 4);
+    if (!r->row) return qvl_fail_memory(r->canvas->error, "JPEG row", jpeg->image_width, 4);
     jpeg_start_decompress(jpeg);
     /* A file of several scans has been read to its end by now. libjpeg keeps quiet about components none of them
      * held and would show them as mid-grey. */
     for (int c = 0; c < jpeg->num_components; c++)
         if (!jpeg->comp_info[c].quant_table)
-            return qvl_fail(r->error, QVL_ERROR_FORMAT, "%.400s: damaged JPEG: component %d of %d has no data",
-                            r->name, c + 1, jpeg->num_components);
-    for (int64_t y = 0; y < r->image.height; y++) {
-        uint8_t *rgb = r->image.pixels + y * r->image.width * 3;
-        uint8_t *row = r->cmyk ? r->cmyk : rgb;
-        jpeg_read_scanlines(jpeg, &row, 1);
-        if (r->cmyk) cmyk_to_rgb(r->cmyk, rgb, r->image.width);
+            return qvl_fail(r->canvas->error, QVL_ERROR_FORMAT,
+                            "%.400s: damaged JPEG: component %d of %d has no data", r->canvas->name, c + 1,
+                            jpeg->num_components);
+    for (int64_t y = 0; y < jpeg->image_height; y++) {
+        jpeg_read_scanlines(jpeg, &r->row, 1);
+        if (jpeg->num_components == 4) cmyk_row(r->row, jpeg->image_width);
+        qvl_canvas_row(r->canvas, y, r->row);
     }
     return QVL_OK;
 }
@@ -142,13 +145,11 @@ static qvl_status read_pixels(jpeg_reader *r) {
 static qvl_status read_guarded(jpeg_reader *r, const uint8_t *bytes, size_t count) {
     if (setjmp(r->failed)) return r->status;
     qvl_status status = read_header(r, bytes, count);
-    return status ? status : read_pixels(r);
+    return status || r->canvas->probe ? status : read_pixels(r);
 }
 
-qvl_status qvl_jpeg_read(const uint8_t *bytes, size_t count, const char *name, int64_t max_pixels,
-                         qvl_image *image, qvl_error *error) {
-    *image = (qvl_image){0};
-    jpeg_reader r = {.name = name, .max_pixels = max_pixels, .error = error};
+qvl_status qvl_jpeg_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas) {
+    jpeg_reader r = {.canvas = canvas};
     r.jpeg.err = jpeg_std_error(&r.messages);
     r.jpeg.client_data = &r;
     r.messages.error_exit = on_error;
@@ -156,11 +157,7 @@ qvl_status qvl_jpeg_read(const uint8_t *bytes, size_t count, const char *name, i
     r.messages.output_message = on_print;
     r.progress.progress_monitor = on_progress;
     qvl_status status = read_guarded(&r, bytes, count);
-    if (status)
-        qvl_image_free(&r.image);
-    else
-        *image = r.image;
     jpeg_destroy_decompress(&r.jpeg);
-    qvl_free(r.cmyk);
+    qvl_free(r.row);
     return status;
 }

@@ -1,21 +1,25 @@
-/* Bytes to RGB8. media.c tells formats apart by content; one file per decoder. */
+/* Bytes to RGB8. media.c tells formats apart by content; one file per decoder; canvas.h is what they draw on. */
 #ifndef QVL_MEDIA_MEDIA_H
 #define QVL_MEDIA_MEDIA_H
 
-#include "base/error.h"
+#include "media/canvas.h"
 
 #define QVL_DEFAULT_MAX_PIXELS ((int64_t)178956970)
 
-/* Decoders: bytes are one whole file, name is for messages. The size in the header is checked against max_pixels
- * before anything of the picture's size is allocated. Damage that can touch a pixel is an error, a cut file
- * included; a JPEG may lack its end marker, as Pillow has it. */
-qvl_status qvl_jpeg_read(const uint8_t *bytes, size_t count, const char *name, int64_t max_pixels,
-                         qvl_image *image, qvl_error *error);
-qvl_status qvl_png_read(const uint8_t *bytes, size_t count, const char *name, int64_t max_pixels, qvl_image *image,
-                        qvl_error *error);
+#define QVL_READABLE "qvl reads JPEG, PNG, WebP, GIF, BMP, TIFF, and AVIF without alpha"
 
-/* Allocates image->pixels for width x height after checking both against max_pixels. */
-qvl_status qvl_image_alloc(int64_t width, int64_t height, int64_t max_pixels, const char *name, qvl_image *image,
-                           qvl_error *error);
+/* Decoders: bytes are one whole file. Each reads the header, opens the canvas and, unless the canvas only probes,
+ * draws the whole picture. Damage that can touch a pixel is an error, a cut file included; a JPEG may lack its end
+ * marker, as Pillow has it. */
+qvl_status qvl_jpeg_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas);
+qvl_status qvl_png_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas);
+qvl_status qvl_webp_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas);
+qvl_status qvl_gif_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas);
+qvl_status qvl_bmp_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas);
+qvl_status qvl_tiff_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas);
+qvl_status qvl_avif_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas);
+
+/* Most of the bytes that decoding may hold beside the file and the RGB8 picture, for planning. */
+size_t qvl_decode_bytes(const qvl_stored *stored);
 
 #endif

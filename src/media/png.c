@@ -1,12 +1,12 @@
-/* PNG by libpng. Rows become RGBA8, whatever the file holds, and then one step makes them RGB8; each pixel is
- * written where it belongs, so that an interlaced picture needs no second copy. Gamma, profiles and texts are
- * skipped.
+/* PNG by libpng. Rows become RGB8, through RGBA8 where there is alpha; each pixel is written where it belongs, so
+ * that an interlaced picture needs no second copy. Gamma, profiles and texts are skipped.
  *
  * Alpha is what the PNG specification says it is: a channel, a palette's alphas, or the one transparent colour of
- * grey and RGB pictures (compared at the file's own depth). The picture is pasted on white with it. */
+ * grey and RGB pictures (compared at the file's own depth). */
 #include "media/media.h"
 
 #include "base/memory.h"
+#include "media/exif.h"
 
 #include <string.h>
 
@@ -18,28 +18,35 @@
 /* Only PLTE and tRNS are kept: at most 768 bytes each. */
 #define MAX_CHUNK_BYTES 65536
 
+/* What libpng is asked for. */
+typedef enum row_kind {
+    ROW_RGB,
+    ROW_RGBA,
+    ROW_GRAY16, /* grey and alpha, 16 bits each, high byte first */
+    ROW_PALETTE /* a byte per index */
+} row_kind;
+
 typedef struct png_reader {
     png_structp png; /* its error and memory pointers are this reader */
     png_infop info;
     const uint8_t *bytes;
     size_t count, used;
-    const char *name;
-    int64_t max_pixels;
-    qvl_error *error;
+    qvl_canvas *canvas;
     qvl_status status; /* why libpng jumped */
     bool out_of_memory;
-    qvl_image image;
-    uint8_t *row;            /* one row as libpng gives it: RGBA8, or palette indices */
-    int palette_count;       /* 0: not a palette picture */
+    uint8_t *row; /* one row as libpng gives it, then RGB8 */
+    row_kind kind;
+    int palette_count;
     uint8_t palette[256][4]; /* RGBA */
 } png_reader;
 
 static _Noreturn void on_error(png_structp png, png_const_charp text) {
     png_reader *r = png_get_error_ptr(png);
     if (r->out_of_memory)
-        r->status = qvl_fail(r->error, QVL_ERROR_MEMORY, "%.400s: out of memory in PNG decoding", r->name);
+        r->status =
+            qvl_fail(r->canvas->error, QVL_ERROR_MEMORY, "%.400s: out of memory in PNG decoding", r->canvas->name);
     else
-        r->status = qvl_fail(r->error, QVL_ERROR_FORMAT, "%.400s: damaged PNG: %s", r->name, text);
+        r->status = qvl_canvas_damaged(r->canvas, "PNG", text);
     png_longjmp(png, 1);
 }
 
@@ -67,19 +74,24 @@ static void on_read(png_structp png, png_bytep out, size_t count) {
     r->used += count;
 }
 
-/* 8 bits per sample, RGBA order. 16-bit samples keep their high byte. */
-static void choose_transforms(png_reader *r, int depth, int colour) {
+/* 16-bit samples keep their high byte, as in Pillow, except in plain grey, for which there is a policy. */
+static row_kind choose_transforms(png_reader *r, int depth, int colour) {
     png_structp png = r->png;
     if (colour == PNG_COLOR_TYPE_PALETTE) {
         png_set_packing(png);
-        return;
+        return ROW_PALETTE;
     }
     bool keyed = png_get_valid(png, r->info, PNG_INFO_tRNS) != 0;
+    bool transparent = keyed || (colour & PNG_COLOR_MASK_ALPHA);
     if (colour == PNG_COLOR_TYPE_GRAY && depth < 8) png_set_expand_gray_1_2_4_to_8(png);
     if (keyed) png_set_tRNS_to_alpha(png);
+    if (depth == 16 && colour == PNG_COLOR_TYPE_GRAY) {
+        if (!keyed) png_set_add_alpha(png, 0xffff, PNG_FILLER_AFTER);
+        return ROW_GRAY16;
+    }
     if (depth == 16) png_set_strip_16(png);
     if (!(colour & PNG_COLOR_MASK_COLOR)) png_set_gray_to_rgb(png);
-    if (!(colour & PNG_COLOR_MASK_ALPHA) && !keyed) png_set_add_alpha(png, 0xff, PNG_FILLER_AFTER);
+    return transparent ? ROW_RGBA : ROW_RGB;
 }
 
 static void read_palette(png_reader *r) {
@@ -97,6 +109,18 @@ static void read_palette(png_reader *r) {
     }
 }
 
+/* Of the first eXIf chunk. It may stand behind the pixels, where libpng comes too late to it; and every file is
+ * walked to its end, chunk by chunk, so that probing and reading find the same. */
+static int orientation(const uint8_t *bytes, size_t count) {
+    for (size_t at = 8; count - at >= 12;) {
+        size_t length = png_get_uint_32(bytes + at);
+        if (length > count - at - 12) break;
+        if (memcmp(bytes + at + 4, "eXIf", 4) == 0) return qvl_exif_orientation(bytes + at + 8, length);
+        at += length + 12;
+    }
+    return 1;
+}
+
 static qvl_status read_header(png_reader *r) {
     r->info = png_create_info_struct(r->png);
     if (!r->info) png_error(r->png, "out of memory");
@@ -112,14 +136,15 @@ static qvl_status read_header(png_reader *r) {
     int depth, colour;
     png_get_IHDR(r->png, r->info, &width, &height, &depth, &colour, NULL, NULL, NULL);
     if (width > MAX_SIDE || height > MAX_SIDE)
-        return qvl_fail(r->error, QVL_ERROR_LIMIT, "%.400s: size is %lu x %lu pixels; the limit of a side is %d",
-                        r->name, (unsigned long)width, (unsigned long)height, MAX_SIDE);
-    qvl_status status = qvl_image_alloc(width, height, r->max_pixels, r->name, &r->image, r->error);
-    if (status) return status;
+        return qvl_fail(r->canvas->error, QVL_ERROR_LIMIT,
+                        "%.400s: size is %lu x %lu pixels; the limit of a side is %d", r->canvas->name,
+                        (unsigned long)width, (unsigned long)height, MAX_SIDE);
+    qvl_status status = qvl_canvas_open(r->canvas, "PNG", width, height, orientation(r->bytes, r->count));
+    if (status || r->canvas->probe) return status;
     r->row = qvl_alloc(width, 4);
-    if (!r->row) return qvl_fail_memory(r->error, "PNG row", width, 4);
-    choose_transforms(r, depth, colour);
-    if (colour == PNG_COLOR_TYPE_PALETTE) read_palette(r);
+    if (!r->row) return qvl_fail_memory(r->canvas->error, "PNG row", width, 4);
+    r->kind = choose_transforms(r, depth, colour);
+    if (r->kind == ROW_PALETTE) read_palette(r);
     png_read_update_info(r->png, r->info);
     return QVL_OK;
 }
@@ -130,24 +155,32 @@ static qvl_status look_up_palette(png_reader *r, int64_t count) {
     for (int64_t i = count - 1; i >= 0; i--) {
         int index = r->row[i];
         if (index >= r->palette_count)
-            return qvl_fail(r->error, QVL_ERROR_FORMAT,
-                            "%.400s: damaged PNG: palette index %d; the palette has %d", r->name, index,
+            return qvl_fail(r->canvas->error, QVL_ERROR_FORMAT,
+                            "%.400s: damaged PNG: palette index %d; the palette has %d", r->canvas->name, index,
                             r->palette_count);
         memcpy(r->row + 4 * i, r->palette[index], 4);
     }
     return QVL_OK;
 }
 
-/* Pillow's paste on white with the alpha as mask. */
-static uint8_t on_white(unsigned value, unsigned alpha) {
-    unsigned t = value * alpha + 255 * (255 - alpha) + 128;
-    return (uint8_t)(((t >> 8) + t) >> 8);
+static void spread_gray16(const png_reader *r, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        uint8_t *p = r->row + 4 * i;
+        uint8_t gray = qvl_canvas_gray16(r->canvas, (unsigned)p[0] << 8 | p[1]), alpha = p[2];
+        memcpy(p, (uint8_t[]){gray, gray, gray, alpha}, 4);
+    }
 }
 
-/* count pixels of RGBA to every step-th pixel of RGB. */
-static void write_row(const uint8_t *rgba, int64_t count, uint8_t *rgb, int64_t step) {
-    for (int64_t i = 0; i < count; i++, rgba += 4, rgb += 3 * step)
-        for (int c = 0; c < 3; c++) rgb[c] = on_white(rgba[c], rgba[3]);
+/* count pixels at the front of the row, as libpng gives them, to RGB. */
+static qvl_status make_rgb(png_reader *r, int64_t count) {
+    if (r->kind == ROW_RGB) return QVL_OK;
+    if (r->kind == ROW_GRAY16) spread_gray16(r, count);
+    if (r->kind == ROW_PALETTE) {
+        qvl_status status = look_up_palette(r, count);
+        if (status) return status;
+    }
+    qvl_canvas_flatten(r->canvas, r->row, count);
+    return QVL_OK;
 }
 
 /* Adam7: each pass is a picture of every dx-th pixel of every dy-th row. */
@@ -160,16 +193,17 @@ static const png_pass adam7[] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0
 static const png_pass whole[] = {{0, 0, 1, 1}};
 
 static qvl_status read_pass(png_reader *r, png_pass pass) {
-    int64_t width = r->image.width;
+    int64_t width = r->canvas->image.stored.width, height = r->canvas->image.stored.height;
     if (width <= pass.x) return QVL_OK; /* a pass without columns has no rows in the file */
     int64_t count = (width - pass.x + pass.dx - 1) / pass.dx;
-    for (int64_t y = pass.y; y < r->image.height; y += pass.dy) {
+    for (int64_t y = pass.y; y < height; y += pass.dy) {
         png_read_row(r->png, r->row, NULL);
-        if (r->palette_count) {
-            qvl_status status = look_up_palette(r, count);
-            if (status) return status;
-        }
-        write_row(r->row, count, r->image.pixels + (y * width + pass.x) * 3, pass.dx);
+        qvl_status status = make_rgb(r, count);
+        if (status) return status;
+        if (pass.dx == 1 && pass.dy == 1)
+            qvl_canvas_row(r->canvas, y, r->row);
+        else
+            qvl_canvas_pixels(r->canvas, pass.x, y, pass.dx, count, r->row);
     }
     return QVL_OK;
 }
@@ -178,7 +212,7 @@ static qvl_status read_pass(png_reader *r, png_pass pass) {
 static qvl_status read_guarded(png_reader *r) {
     if (setjmp(png_jmpbuf(r->png))) return r->status;
     qvl_status status = read_header(r);
-    if (status) return status;
+    if (status || r->canvas->probe) return status;
     bool interlaced = png_get_interlace_type(r->png, r->info) != PNG_INTERLACE_NONE;
     const png_pass *passes = interlaced ? adam7 : whole;
     int pass_count = interlaced ? 7 : 1;
@@ -190,17 +224,12 @@ static qvl_status read_guarded(png_reader *r) {
     return QVL_OK;
 }
 
-qvl_status qvl_png_read(const uint8_t *bytes, size_t count, const char *name, int64_t max_pixels, qvl_image *image,
-                        qvl_error *error) {
-    *image = (qvl_image){0};
-    png_reader r = {.bytes = bytes, .count = count, .name = name, .max_pixels = max_pixels, .error = error};
+qvl_status qvl_png_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas) {
+    png_reader r = {.bytes = bytes, .count = count, .canvas = canvas};
     r.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning, &r, on_malloc, on_free);
-    if (!r.png) return qvl_fail(error, QVL_ERROR_MEMORY, "%.400s: out of memory in PNG decoding", name);
+    if (!r.png)
+        return qvl_fail(canvas->error, QVL_ERROR_MEMORY, "%.400s: out of memory in PNG decoding", canvas->name);
     qvl_status status = read_guarded(&r);
-    if (status)
-        qvl_image_free(&r.image);
-    else
-        *image = r.image;
     png_destroy_read_struct(&r.png, &r.info, NULL);
     qvl_free(r.row);
     return status;

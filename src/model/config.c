@@ -288,6 +288,19 @@ static const qvl_processor_config processor_defaults = {
 /* Steps that cannot be switched off: every picture goes through them. */
 static const char *const fixed_steps[] = {"do_resize", "do_rescale", "do_normalize"};
 
+/* transformers does not load a file with another key in it either. */
+static qvl_status check_size_keys(const cJSON *size, const char *where, qvl_error *error) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, size) {
+        if (strcmp(item->string, "shortest_edge") == 0 || strcmp(item->string, "longest_edge") == 0) continue;
+        if (!cJSON_IsNull(item))
+            return qvl_fail(error, QVL_ERROR_FORMAT,
+                            "%s: size has the key %.100s; it must contain shortest_edge and longest_edge only",
+                            where, item->string);
+    }
+    return QVL_OK;
+}
+
 static qvl_status read_limits(const cJSON *object, const char *where, const char *file,
                               qvl_processor_config *processor, qvl_error *error) {
     const cJSON *size;
@@ -304,6 +317,8 @@ static qvl_status read_limits(const cJSON *object, const char *where, const char
     /* An object is taken whole, not merged with the class default; the old names complete it. */
     if ((!has_shortest && !has_min) || (!has_longest && !has_max))
         return qvl_fail(error, QVL_ERROR_FORMAT, "%s: size must contain shortest_edge and longest_edge", where);
+    status = check_size_keys(size, where, error);
+    if (status) return status;
     processor->limits = (qvl_limits){shortest, longest};
     if (size || has_min || has_max) snprintf(processor->source, sizeof processor->source, "%s", base_name(file));
     return QVL_OK;
@@ -405,10 +420,28 @@ typedef struct reader {
     char *combined, *plain; /* paths of processor_config.json and preprocessor_config.json */
 } reader;
 
-static bool same_settings(const qvl_processor_config *a, const qvl_processor_config *b) {
-    return a->limits.min_pixels == b->limits.min_pixels && a->limits.max_pixels == b->limits.max_pixels &&
-           memcmp(a->mean, b->mean, sizeof a->mean) == 0 && memcmp(a->std, b->std, sizeof a->std) == 0 &&
-           memcmp(&a->rescale_factor, &b->rescale_factor, sizeof a->rescale_factor) == 0;
+/* What differs, both values of each: "limits 1..2, not 1..3; rescale_factor 1, not 0.5". "" where nothing does. */
+static void describe_differences(const qvl_processor_config *other, const qvl_processor_config *used,
+                                 char text[512]) {
+    const struct {
+        const char *key;
+        const float *other, *used;
+    } channels[] = {{"image_mean", other->mean, used->mean}, {"image_std", other->std, used->std}};
+    const qvl_limits *a = &other->limits, *b = &used->limits;
+    size_t n = 0;
+    text[0] = 0;
+    if (a->min_pixels != b->min_pixels || a->max_pixels != b->max_pixels)
+        n = (size_t)snprintf(text, 512, "limits %lld..%lld, not %lld..%lld", (long long)a->min_pixels,
+                             (long long)a->max_pixels, (long long)b->min_pixels, (long long)b->max_pixels);
+    for (size_t i = 0; i < 2; i++) {
+        const float *x = channels[i].other, *y = channels[i].used;
+        if (memcmp(x, y, 3 * sizeof *x) == 0) continue;
+        n += (size_t)snprintf(text + n, 512 - n, "%s%s %g %g %g, not %g %g %g", n ? "; " : "", channels[i].key,
+                              (double)x[0], (double)x[1], (double)x[2], (double)y[0], (double)y[1], (double)y[2]);
+    }
+    if (memcmp(&other->rescale_factor, &used->rescale_factor, sizeof used->rescale_factor) != 0)
+        snprintf(text + n, 512 - n, "%srescale_factor %.9g, not %.9g", n ? "; " : "", other->rescale_factor,
+                 used->rescale_factor);
 }
 
 /* Both files are there and the combined one was read. Nothing about the other can be an error. */
@@ -417,16 +450,43 @@ static void note_contradiction(const reader *r, const qvl_vision_config *vision,
     cJSON *root;
     qvl_processor_config other;
     qvl_error error = {0};
+    char differences[512] = "";
     qvl_status status = qvl_json_read(r->plain, MAX_FILE, &root, &error);
     if (!status) status = read_processor(root, false, r->plain, vision, &other, &error);
     cJSON_Delete(root);
     if (status)
         note(r->log, r->user, "%s is used; the other file is not readable: %s", r->combined, error.message);
-    else if (!same_settings(used, &other))
+    else
+        describe_differences(&other, used, differences);
+    if (*differences)
+        note(r->log, r->user, "%s is used, as transformers 5.23 does; %s says otherwise (%s)", r->combined,
+             r->plain, differences);
+}
+
+/* Inside one file. An area goes by two names; transformers takes the flat one. A misspelt one is no limit at all.
+ */
+static void note_limits(const reader *r, const cJSON *object, const char *file) {
+    static const struct {
+        const char *flat, *edge;
+    } names[] = {{"min_pixels", "shortest_edge"}, {"max_pixels", "longest_edge"}};
+    const cJSON *size = cJSON_GetObjectItemCaseSensitive(object, "size"), *item;
+    for (size_t i = 0; i < 2; i++) {
+        int64_t flat, edge;
+        if (qvl_json_integer(cJSON_GetObjectItemCaseSensitive(object, names[i].flat), 1, MAX_PIXELS, &flat) &&
+            qvl_json_integer(cJSON_GetObjectItemCaseSensitive(size, names[i].edge), 1, MAX_PIXELS, &edge) &&
+            flat != edge)
+            note(r->log, r->user, "%s: %s is %lld but size.%s is %lld; the former is used, as transformers does",
+                 file, names[i].flat, (long long)flat, names[i].edge, (long long)edge);
+    }
+    cJSON_ArrayForEach(item, object) {
+        const char *key = item->string;
+        if (!strstr(key, "pixel") && !strstr(key, "edge")) continue;
+        if (strcmp(key, names[0].flat) == 0 || strcmp(key, names[1].flat) == 0 || cJSON_IsNull(item)) continue;
         note(r->log, r->user,
-             "%s is used, as transformers 5.23 does; %s says otherwise (limits %lld..%lld, not %lld..%lld)",
-             r->combined, r->plain, (long long)other.limits.min_pixels, (long long)other.limits.max_pixels,
-             (long long)used->limits.min_pixels, (long long)used->limits.max_pixels);
+             "%s: %.100s is not a limit that is read, here or in transformers: those are size.shortest_edge and "
+             "size.longest_edge, or min_pixels and max_pixels",
+             file, key);
+    }
 }
 
 static void note_defaults(const reader *r, const cJSON *object, const char *file,
@@ -465,12 +525,14 @@ static qvl_status read_folder_processor(const reader *r, const char *folder, con
     if (nested) {
         status = read_processor(nested, true, r->combined, vision, processor, error);
         if (status) goto done;
+        note_limits(r, nested, r->combined);
         note_defaults(r, nested, r->combined, processor);
         if (qvl_file_exists(r->plain)) note_contradiction(r, vision, processor);
     } else if (qvl_file_exists(r->plain)) {
         cJSON_Delete(root);
         status = qvl_json_read(r->plain, MAX_FILE, &root, error);
         if (!status) status = read_processor(root, false, r->plain, vision, processor, error);
+        if (!status) note_limits(r, root, r->plain);
         if (!status) note_defaults(r, root, r->plain, processor);
     } else {
         use_class_defaults(r, folder, processor);

@@ -2,6 +2,7 @@
 #ifndef QVL_MODEL_MODEL_H
 #define QVL_MODEL_MODEL_H
 
+#include "base/file.h"
 #include "base/pool.h"
 #include "compute/compute.h"
 #include "model/config.h"
@@ -12,7 +13,8 @@ struct qvl_model {
     char *folder;
     qvl_model_info info; /* its strings point into this struct */
     qvl_config config;
-    char tensor_prefix[64], tensor_dtype[16];
+    char tensor_dtype[16];
+    qvl_file_id *file_ids; /* [info.file_count], of the files the tensors came from; NULL below QVL_OPEN_HEADERS */
     qvl_pool *pool;
     qvl_compute *compute;
     struct qvl_tower *tower; /* NULL unless opened with QVL_OPEN_WEIGHTS */

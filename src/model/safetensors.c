@@ -37,6 +37,11 @@ static qvl_status find_header(const uint8_t *bytes, size_t count, const char *pa
     if (count < 8)
         return qvl_fail(error, QVL_ERROR_FORMAT,
                         "%s has %zu bytes; a safetensors file starts with 8 bytes of header length", path, count);
+    static const char pointer[] = "version https://git-lfs";
+    if (count >= sizeof pointer - 1 && memcmp(bytes, pointer, sizeof pointer - 1) == 0)
+        return qvl_fail(error, QVL_ERROR_FORMAT,
+                        "%s is a Git LFS pointer, not the file that it points to ('git lfs pull' fetches it)",
+                        path);
     uint64_t n = read_u64(bytes);
     if (n < 2)
         return qvl_fail(error, QVL_ERROR_FORMAT, "%s: the header length is %" PRIu64 "; the shortest header has 2",
@@ -114,7 +119,8 @@ static qvl_status read_offsets(const cJSON *offsets, const char *path, const cha
                         where->begin, where->end);
     if (where->end > data_size)
         return qvl_fail(error, QVL_ERROR_FORMAT,
-                        "%s: tensor %.200s ends at byte %" PRId64 " of the data, which has %" PRId64 " bytes",
+                        "%s: tensor %.200s ends at byte %" PRId64 " of the data, which has %" PRId64
+                        " bytes: the file is cut short",
                         path, name, where->end, data_size);
     where->name = name;
     return QVL_OK;

@@ -2,34 +2,46 @@
  * types must fit exactly, so that no tower runs with a part that was silently left out. */
 #include "model/weights.h"
 
-#include "base/file.h"
-#include "base/json.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_INDEX ((size_t)64 << 20)
 #define MAX_NAME 256
 
-/* Naming generations: what comes before "blocks.0.norm1.weight". No one may be the start of another. */
-static const char *const prefixes[] = {"model.visual.", "visual."};
-#define PREFIX_COUNT (sizeof prefixes / sizeof prefixes[0])
-
-/* Tensors that only quantised weights have beside them. */
-static const char *const quantised_suffixes[] = {
-    ".scales",      ".biases",           ".weight_scale", ".weight_scale_inv", ".weight_scale_2",
-    ".qweight",     ".qzeros",           ".g_idx",        ".weight_packed",    ".weight_zero_point",
-    ".input_scale", ".activation_scale", ".absmax",       ".quant_map",
+/* Tensors that only quantised weights have beside them, and whose they are. */
+static const struct {
+    const char *suffix, *scheme;
+} quantised[] = {
+    {".scales", "MLX, GPTQ or AWQ"},
+    {".biases", "MLX"},
+    {".qweight", "GPTQ or AWQ"},
+    {".qzeros", "GPTQ or AWQ"},
+    {".g_idx", "GPTQ or compressed-tensors"},
+    {".weight_scale", "fp8 or compressed-tensors"},
+    {".weight_scale_inv", "fp8 with block scales"},
+    {".weight_scale_2", "NVFP4"},
+    {".weight_packed", "compressed-tensors"},
+    {".weight_shape", "compressed-tensors"},
+    {".weight_zero_point", "compressed-tensors"},
+    {".input_scale", "fp8 or compressed-tensors"},
+    {".activation_scale", "fp8"},
+    {".absmax", "bitsandbytes"},
+    {".quant_map", "bitsandbytes"},
+    {".nested_absmax", "bitsandbytes"},
+    {".nested_quant_map", "bitsandbytes"},
+    {".quant_state.bitsandbytes__nf4", "bitsandbytes"},
+    {".quant_state.bitsandbytes__fp4", "bitsandbytes"},
+    {".SCB", "bitsandbytes"},
+    {".weight_format", "bitsandbytes"},
 };
 
 /* A tensor of the tower as it lies in a file. */
 typedef struct entry {
-    const char *name; /* after the prefix */
-    const qvl_tensor *tensor;
+    const char *name;  /* after the prefix */
+    qvl_tensor tensor; /* under its full name */
     const qvl_safetensors *file;
     bool used;
 } entry;
@@ -39,7 +51,7 @@ typedef struct search {
     const char *folder;
     const qvl_vision_config *config;
     qvl_raw_tower *tower;
-    const char *prefix;
+    qvl_naming naming;
     entry *entries; /* sorted by name */
     size_t count;
     size_t wanted, missing;
@@ -48,145 +60,9 @@ typedef struct search {
     qvl_error *error;
 } search;
 
-/* The prefix a tensor's name starts with, or -1. */
-static int prefix_of(const char *name) {
-    for (size_t i = 0; i < PREFIX_COUNT; i++)
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) return (int)i;
-    return -1;
-}
-
 static bool ends_with(const char *name, const char *suffix) {
     size_t a = strlen(name), b = strlen(suffix);
     return a >= b && strcmp(name + a - b, suffix) == 0;
-}
-
-static int compare_strings(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* --------------------------------------------------------------------------------------------- opening files */
-
-static qvl_status fail_no_tower(const search *s) {
-    return qvl_fail(s->error, QVL_ERROR_MODEL, "no vision tower tensors in %s (looked for %s* and %s*)", s->folder,
-                    prefixes[0], prefixes[1]);
-}
-
-/* Opens one file of the folder as the next of tower->files, which has room. */
-static qvl_status open_file(search *s, const char *name) {
-    char *path = qvl_path_join(s->folder, name);
-    if (!path) return qvl_fail_memory(s->error, "file name", strlen(name), 1);
-    qvl_raw_tower *tower = s->tower;
-    qvl_status status = qvl_safetensors_open(path, &tower->files[tower->file_count], s->error);
-    if (!status) tower->file_count++;
-    qvl_free(path);
-    return status;
-}
-
-static qvl_status open_single(search *s) {
-    s->tower->files = qvl_calloc(1, sizeof *s->tower->files);
-    if (!s->tower->files) return qvl_fail_memory(s->error, "tensor files", 1, sizeof *s->tower->files);
-    return open_file(s, "model.safetensors");
-}
-
-/* A shard lies in the folder itself: an index must not point elsewhere. */
-static qvl_status check_shard(const search *s, const cJSON *item, const char *index) {
-    if (!cJSON_IsString(item) || !*item->valuestring) {
-        char found[QVL_JSON_DESCRIPTION];
-        qvl_json_describe(item, found);
-        return qvl_fail(s->error, QVL_ERROR_FORMAT, "%s: the file of %.200s is %s; it must be a file name", index,
-                        item->string, found);
-    }
-    const char *shard = item->valuestring;
-    if (strchr(shard, '/') || strcmp(shard, "..") == 0)
-        return qvl_fail(s->error, QVL_ERROR_FORMAT, "%s: the file of %.200s is \"%.200s\", outside the folder",
-                        index, item->string, shard);
-    char *path = qvl_path_join(s->folder, shard);
-    if (!path) return qvl_fail_memory(s->error, "file name", strlen(shard), 1);
-    bool exists = qvl_file_exists(path);
-    qvl_free(path);
-    if (exists) return QVL_OK;
-    return qvl_fail(s->error, QVL_ERROR_MODEL, "%s: %.200s should be in %.200s, which is not in the folder", index,
-                    item->string, shard);
-}
-
-/* Opens the shards that the index names for tensors of the tower, each once, in order of name. */
-static qvl_status open_shards(search *s, const cJSON *map, const char *index) {
-    size_t most = (size_t)cJSON_GetArraySize(map), count = 0, unique = 0;
-    const char **names = qvl_alloc(most + 1, sizeof *names);
-    qvl_status status = QVL_OK;
-    if (!names) return qvl_fail_memory(s->error, "shard names", most, sizeof *names);
-    const cJSON *item;
-    cJSON_ArrayForEach(item, map) {
-        if (prefix_of(item->string) < 0) continue;
-        status = check_shard(s, item, index);
-        if (status) goto done;
-        names[count++] = item->valuestring;
-    }
-    if (count == 0) {
-        status = fail_no_tower(s);
-        goto done;
-    }
-    qsort(names, count, sizeof *names, compare_strings);
-    for (size_t i = 0; i < count; i++)
-        if (i == 0 || strcmp(names[i], names[i - 1]) != 0) names[unique++] = names[i];
-    s->tower->files = qvl_calloc(unique, sizeof *s->tower->files);
-    if (!s->tower->files) status = qvl_fail_memory(s->error, "tensor files", unique, sizeof *s->tower->files);
-    for (size_t i = 0; i < unique && !status; i++) status = open_file(s, names[i]);
-done:
-    qvl_free(names);
-    return status;
-}
-
-static int compare_shard_with_file(const void *shard, const void *file) {
-    const char *path = ((const qvl_safetensors *)file)->path, *slash = strrchr(path, '/');
-    return strcmp(shard, slash ? slash + 1 : path);
-}
-
-/* A shard that was replaced without its index is found here. */
-static qvl_status check_index(const search *s, const cJSON *map, const char *index) {
-    const qvl_raw_tower *tower = s->tower;
-    const cJSON *item;
-    cJSON_ArrayForEach(item, map) {
-        if (prefix_of(item->string) < 0) continue;
-        const qvl_safetensors *file = bsearch(item->valuestring, tower->files, (size_t)tower->file_count,
-                                              sizeof *tower->files, compare_shard_with_file);
-        if (!file || !qvl_safetensors_find(file, item->string))
-            return qvl_fail(s->error, QVL_ERROR_MODEL, "%s: %.200s should be in %.200s, which has no such tensor",
-                            index, item->string, item->valuestring);
-    }
-    return QVL_OK;
-}
-
-static qvl_status open_indexed(search *s, const char *index) {
-    cJSON *root;
-    const cJSON *map = NULL;
-    qvl_status status = qvl_json_read(index, MAX_INDEX, &root, s->error);
-    if (!status) status = qvl_json_object(root, "weight_map", index, &map, s->error);
-    if (!status && !map) status = qvl_fail(s->error, QVL_ERROR_FORMAT, "%s has no weight_map", index);
-    if (!status) status = open_shards(s, map, index);
-    if (!status) status = check_index(s, map, index);
-    cJSON_Delete(root);
-    return status;
-}
-
-/* A single file goes before an index, as in transformers. */
-static qvl_status open_files(search *s) {
-    char *single = qvl_path_join(s->folder, "model.safetensors");
-    char *index = qvl_path_join(s->folder, "model.safetensors.index.json");
-    qvl_status status;
-    if (!single || !index)
-        status = qvl_fail_memory(s->error, "file names", 2, strlen(s->folder));
-    else if (qvl_file_exists(single))
-        status = open_single(s);
-    else if (qvl_file_exists(index))
-        status = open_indexed(s, index);
-    else
-        status = qvl_fail(s->error, QVL_ERROR_MODEL,
-                          "no weights in %s: neither model.safetensors nor model.safetensors.index.json is there",
-                          s->folder);
-    qvl_free(single);
-    qvl_free(index);
-    return status;
 }
 
 /* ----------------------------------------------------------------------------------- the tower's tensors in them
@@ -196,44 +72,46 @@ static int compare_entries(const void *a, const void *b) {
     return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
 }
 
-/* Decides the prefix: the one that tensors have. */
-static qvl_status find_prefix(search *s) {
-    int chosen = -1;
-    for (int32_t f = 0; f < s->tower->file_count; f++) {
-        const qvl_safetensors *file = &s->tower->files[f];
+/* Decides the naming generation: the one that tensors have. */
+static qvl_status find_naming(search *s) {
+    const qvl_tower_files *files = &s->tower->files;
+    s->naming = QVL_NAMING_NONE;
+    for (int32_t f = 0; f < files->count; f++) {
+        const qvl_safetensors *file = &files->files[f];
         for (size_t i = 0; i < file->count; i++) {
-            int prefix = prefix_of(file->tensors[i].name);
-            if (prefix < 0) continue;
-            if (chosen >= 0 && prefix != chosen)
-                return qvl_fail(s->error, QVL_ERROR_MODEL,
-                                "%s has two towers: tensors under %s and under %s (%.200s)", s->folder,
-                                prefixes[chosen], prefixes[prefix], file->tensors[i].name);
-            chosen = prefix;
+            qvl_naming naming = qvl_naming_of(file->tensors[i].name);
+            if (naming == QVL_NAMING_NONE) continue;
+            if (s->naming != QVL_NAMING_NONE && naming != s->naming)
+                return qvl_fail(s->error, QVL_ERROR_MODEL, "%s has two towers: tensors %s and %s (%.200s)",
+                                s->folder, qvl_naming_describe(s->naming), qvl_naming_describe(naming),
+                                file->tensors[i].name);
+            s->naming = naming;
             s->count++;
         }
     }
-    if (chosen < 0) return fail_no_tower(s);
-    s->prefix = prefixes[chosen];
-    return QVL_OK;
+    if (s->naming != QVL_NAMING_NONE) return QVL_OK;
+    bool sidecar = files->source && strcmp(files->source, QVL_SIDECAR_FILE) == 0;
+    return qvl_fail_no_tower(sidecar ? files->files[0].path : s->folder, s->error);
 }
 
 static qvl_status collect_entries(search *s) {
-    qvl_status status = find_prefix(s);
+    qvl_status status = find_naming(s);
     if (status) return status;
-    size_t length = strlen(s->prefix), n = 0;
+    const qvl_tower_files *files = &s->tower->files;
+    size_t length = strlen(qvl_naming_prefix(s->naming)), n = 0;
     s->entries = qvl_calloc(s->count, sizeof *s->entries);
     if (!s->entries) return qvl_fail_memory(s->error, "tower tensors", s->count, sizeof *s->entries);
-    for (int32_t f = 0; f < s->tower->file_count; f++) {
-        const qvl_safetensors *file = &s->tower->files[f];
+    for (int32_t f = 0; f < files->count; f++) {
+        const qvl_safetensors *file = &files->files[f];
         for (size_t i = 0; i < file->count; i++)
-            if (strncmp(file->tensors[i].name, s->prefix, length) == 0)
-                s->entries[n++] = (entry){file->tensors[i].name + length, &file->tensors[i], file, false};
+            if (qvl_naming_of(file->tensors[i].name) != QVL_NAMING_NONE)
+                s->entries[n++] = (entry){file->tensors[i].name + length, file->tensors[i], file, false};
     }
     qsort(s->entries, n, sizeof *s->entries, compare_entries);
     for (size_t i = 1; i < n; i++)
         if (strcmp(s->entries[i - 1].name, s->entries[i].name) == 0)
             return qvl_fail(s->error, QVL_ERROR_MODEL, "tensor %.200s is in two files, %.300s and %.300s",
-                            s->entries[i].tensor->name, s->entries[i - 1].file->path, s->entries[i].file->path);
+                            s->entries[i].tensor.name, s->entries[i - 1].file->path, s->entries[i].file->path);
     return QVL_OK;
 }
 
@@ -246,24 +124,40 @@ static bool is_float(qvl_dtype dtype) {
     return dtype == QVL_F32 || dtype == QVL_BF16 || dtype == QVL_F16;
 }
 
+/* The first tensor that only quantised weights have, or NULL. */
+static const entry *find_quantised(const search *s, const char **scheme) {
+    for (size_t i = 0; i < s->count; i++)
+        for (size_t k = 0; k < sizeof quantised / sizeof quantised[0]; k++)
+            if (ends_with(s->entries[i].name, quantised[k].suffix)) {
+                *scheme = quantised[k].scheme;
+                return &s->entries[i];
+            }
+    return NULL;
+}
+
 /* First of all, so that a quantised tower is called that and not a shape mismatch. */
 static qvl_status check_dtypes(search *s) {
+    static const char reads[] = "qvl reads towers in F32, BF16 and F16";
+    const entry *odd = NULL;
     for (size_t i = 0; i < s->count; i++) {
         entry *e = &s->entries[i];
-        if (is_ignored(e)) {
-            e->used = true;
-            continue;
-        }
-        if (!is_float(e->tensor->dtype))
-            return qvl_fail(s->error, QVL_ERROR_UNSUPPORTED,
-                            "%s: tensor %.200s has dtype %s; qvl reads towers in F32, BF16 and F16", e->file->path,
-                            e->tensor->name, qvl_dtype_name(e->tensor->dtype));
-        for (size_t k = 0; k < sizeof quantised_suffixes / sizeof quantised_suffixes[0]; k++)
-            if (ends_with(e->name, quantised_suffixes[k]))
-                return qvl_fail(s->error, QVL_ERROR_UNSUPPORTED,
-                                "%s: tensor %.200s (%s) belongs to quantised weights, which qvl does not read",
-                                e->file->path, e->tensor->name, qvl_dtype_name(e->tensor->dtype));
+        e->used = is_ignored(e);
+        if (!odd && !e->used && !is_float(e->tensor.dtype)) odd = e;
     }
+    const char *scheme = NULL;
+    const entry *mark = find_quantised(s, &scheme);
+    if (odd && mark)
+        return qvl_fail(s->error, QVL_ERROR_UNSUPPORTED,
+                        "%s: tensor %.200s has dtype %s: it is quantised (%s, to which %.200s belongs); %s",
+                        odd->file->path, odd->tensor.name, qvl_dtype_name(odd->tensor.dtype), scheme,
+                        mark->tensor.name, reads);
+    if (odd)
+        return qvl_fail(s->error, QVL_ERROR_UNSUPPORTED, "%s: tensor %.200s has dtype %s; %s", odd->file->path,
+                        odd->tensor.name, qvl_dtype_name(odd->tensor.dtype), reads);
+    if (mark)
+        return qvl_fail(s->error, QVL_ERROR_UNSUPPORTED,
+                        "%s: tensor %.200s (%s) belongs to quantised weights (%s); %s", mark->file->path,
+                        mark->tensor.name, qvl_dtype_name(mark->tensor.dtype), scheme, reads);
     return QVL_OK;
 }
 
@@ -279,6 +173,11 @@ static void print_shape(const int64_t *shape, int32_t ndim, char text[160]) {
     for (int32_t i = 0; i < ndim; i++)
         used += (size_t)snprintf(text + used, 160 - used, "%s%" PRId64, i ? ", " : "", shape[i]);
     snprintf(text + used, 160 - used, "]");
+}
+
+static entry *find_entry(const search *s, const char *name) {
+    if (s->count == 0) return NULL;
+    return bsearch(name, s->entries, s->count, sizeof *s->entries, compare_name_with_entry);
 }
 
 static bool same_shape(const qvl_tensor *tensor, int32_t ndim, const int64_t *shape) {
@@ -297,21 +196,22 @@ static void note_dtype(qvl_raw_tower *tower, qvl_dtype dtype) {
 static void want(search *s, const char *name, int32_t ndim, const int64_t *shape, qvl_tensor *tensor) {
     if (s->status) return;
     s->wanted++;
-    entry *e = bsearch(name, s->entries, s->count, sizeof *s->entries, compare_name_with_entry);
+    entry *e = find_entry(s, name);
     if (!e) {
-        if (s->missing++ == 0) snprintf(s->first_missing, sizeof s->first_missing, "%s%s", s->prefix, name);
+        if (s->missing++ == 0)
+            snprintf(s->first_missing, sizeof s->first_missing, "%s%s", qvl_naming_prefix(s->naming), name);
         return;
     }
     e->used = true;
-    if (!same_shape(e->tensor, ndim, shape)) {
+    if (!same_shape(&e->tensor, ndim, shape)) {
         char found[160], wanted[160];
-        print_shape(e->tensor->shape, e->tensor->ndim, found);
+        print_shape(e->tensor.shape, e->tensor.ndim, found);
         print_shape(shape, ndim, wanted);
         s->status = qvl_fail(s->error, QVL_ERROR_MODEL, "%s: tensor %.200s has shape %s; config.json asks for %s",
-                             e->file->path, e->tensor->name, found, wanted);
+                             e->file->path, e->tensor.name, found, wanted);
         return;
     }
-    *tensor = *e->tensor;
+    *tensor = e->tensor;
     note_dtype(s->tower, tensor->dtype);
     s->tower->tensor_count++;
     int64_t elements = 1;
@@ -335,23 +235,76 @@ static void want_linear(search *s, const char *base, int64_t out, int64_t in, qv
     want(s, name, 1, &out, &linear->bias);
 }
 
-/* The same [d, C, t, p, p] with its channels last is how MLX stores it. */
+/* ---- the patch embedding, which comes in three layouts */
+
+/* [d, t, p, p, C] -> [d, C, t, p, p], element by element of `size` bytes. pixels = t * p * p. */
+static void move_channels(const uint8_t *from, int64_t d, int64_t pixels, int64_t channels, size_t size,
+                          uint8_t *to) {
+    for (int64_t row = 0; row < d; row++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t i = 0; i < pixels; i++) {
+                memcpy(to, from + (size_t)((row * pixels + i) * channels + c) * size, size);
+                to += size;
+            }
+}
+
+/* A copy of MLX's tensor in the order of Hugging Face. */
+static qvl_status reorder_mlx(search *s, entry *e) {
+    const qvl_vision_config *c = s->config;
+    const int64_t pixels = (int64_t)c->temporal_patch_size * c->patch_size * c->patch_size;
+    const size_t size = qvl_dtype_bits(e->tensor.dtype) / 8;
+    const size_t count = (size_t)(c->hidden_size * pixels * c->in_channels); /* below 2^31: see config.c */
+    s->tower->reordered = qvl_alloc(count, size);
+    if (!s->tower->reordered) return qvl_fail_memory(s->error, "patch embedding", count, size);
+    move_channels(e->tensor.data, c->hidden_size, pixels, c->in_channels, size, s->tower->reordered);
+    e->tensor.data = s->tower->reordered;
+    return QVL_OK;
+}
+
+static void set_shape(qvl_tensor *tensor, int32_t ndim, const int64_t *shape) {
+    tensor->ndim = ndim;
+    memset(tensor->shape, 0, sizeof tensor->shape);
+    memcpy(tensor->shape, shape, (size_t)ndim * sizeof *shape);
+}
+
+/* Makes the entry what Hugging Face would have stored. shape: that of Hugging Face. */
+static qvl_status take_layout(search *s, entry *e, const int64_t shape[5]) {
+    const int64_t mlx[] = {shape[0], shape[2], shape[3], shape[4], shape[1]};
+    const int64_t flat[] = {shape[0], shape[1] * shape[2] * shape[3] * shape[4]};
+    bool is_hf = same_shape(&e->tensor, 5, shape), is_mlx = same_shape(&e->tensor, 5, mlx);
+    if (is_hf && is_mlx)
+        return qvl_fail(
+            s->error, QVL_ERROR_UNSUPPORTED,
+            "%s: tensor %.200s: with patches of 3 x 3 pixels and 3 frames the layouts of Hugging Face and "
+            "MLX have the same shape and cannot be told apart",
+            e->file->path, e->tensor.name);
+    if (is_hf) {
+        s->tower->layout = "hugging-face";
+        return QVL_OK;
+    }
+    if (is_mlx || same_shape(&e->tensor, 2, flat)) {
+        s->tower->layout = is_mlx ? "mlx" : "flat";
+        set_shape(&e->tensor, 5, shape);
+        return is_mlx ? reorder_mlx(s, e) : QVL_OK;
+    }
+    char found[160], texts[3][160];
+    print_shape(e->tensor.shape, e->tensor.ndim, found);
+    print_shape(shape, 5, texts[0]);
+    print_shape(mlx, 5, texts[1]);
+    print_shape(flat, 2, texts[2]);
+    return qvl_fail(s->error, QVL_ERROR_MODEL,
+                    "%s: tensor %.200s has shape %s; config.json asks for %s (as Hugging Face), %s (as MLX) or %s "
+                    "(flat)",
+                    e->file->path, e->tensor.name, found, texts[0], texts[1], texts[2]);
+}
+
 static void want_patch_embed(search *s) {
     const qvl_vision_config *c = s->config;
     const char *name = "patch_embed.proj.weight";
-    const int64_t d = c->hidden_size, t = c->temporal_patch_size, p = c->patch_size, channels = c->in_channels;
-    const int64_t shape[] = {d, channels, t, p, p}, mlx[] = {d, t, p, p, channels};
-    const entry *e = bsearch(name, s->entries, s->count, sizeof *s->entries, compare_name_with_entry);
-    if (e && !same_shape(e->tensor, 5, shape) && same_shape(e->tensor, 5, mlx)) {
-        char found[160], wanted[160];
-        print_shape(mlx, 5, found);
-        print_shape(shape, 5, wanted);
-        s->status =
-            qvl_fail(s->error, QVL_ERROR_UNSUPPORTED,
-                     "%s: tensor %.200s has shape %s, the layout of MLX; qvl reads %s, that of Hugging Face",
-                     e->file->path, e->tensor->name, found, wanted);
-        return;
-    }
+    const int64_t d = c->hidden_size;
+    const int64_t shape[] = {d, c->in_channels, c->temporal_patch_size, c->patch_size, c->patch_size};
+    entry *e = find_entry(s, name);
+    if (e) s->status = take_layout(s, e, shape);
     want(s, name, 5, shape, &s->tower->patch_embed.weight);
     want(s, "patch_embed.proj.bias", 1, &d, &s->tower->patch_embed.bias);
 }
@@ -413,25 +366,37 @@ static qvl_status check_complete(search *s) {
         return qvl_fail(s->error, QVL_ERROR_MODEL,
                         "%s: %zu of %zu tower tensors are missing, first %.200s; %zu are not of this tower, first "
                         "%.200s",
-                        s->folder, s->missing, s->wanted, s->first_missing, unused, first_unused->tensor->name);
+                        s->folder, s->missing, s->wanted, s->first_missing, unused, first_unused->tensor.name);
     if (s->missing)
         return qvl_fail(s->error, QVL_ERROR_MODEL, "%s: %zu of %zu tower tensors are missing, first %.200s",
                         s->folder, s->missing, s->wanted, s->first_missing);
     if (unused)
         return qvl_fail(s->error, QVL_ERROR_MODEL,
-                        "%s: %zu tensors under %s are not of the tower that config.json describes, first %.200s",
-                        s->folder, unused, s->prefix, first_unused->tensor->name);
+                        "%s: %zu tensors %s are not of the tower that config.json describes, first %.200s",
+                        s->folder, unused, qvl_naming_describe(s->naming), first_unused->tensor.name);
     return QVL_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ open, close */
 
-qvl_status qvl_raw_tower_open(const char *folder, const qvl_vision_config *config, qvl_raw_tower *tower,
+/* The tower is complete: its tensors once more as a list. */
+static qvl_status list_tensors(const search *s) {
+    qvl_raw_tower *tower = s->tower;
+    tower->tensors = qvl_calloc(s->wanted, sizeof *tower->tensors);
+    if (!tower->tensors) return qvl_fail_memory(s->error, "tower tensors", s->wanted, sizeof *tower->tensors);
+    int32_t n = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        if (is_ignored(&s->entries[i])) continue;
+        tower->tensors[n] = s->entries[i].tensor;
+        tower->tensors[n++].name = s->entries[i].name;
+    }
+    return QVL_OK;
+}
+
+qvl_status qvl_raw_tower_find(const char *folder, const qvl_vision_config *config, qvl_raw_tower *tower,
                               qvl_error *error) {
-    *tower = (qvl_raw_tower){0};
     search s = {.folder = folder, .config = config, .tower = tower, .error = error};
-    qvl_status status = open_files(&s);
-    if (!status) status = collect_entries(&s);
+    qvl_status status = collect_entries(&s);
     if (!status) status = check_dtypes(&s);
     if (status) goto done;
     tower->blocks = qvl_calloc((size_t)config->depth, sizeof *tower->blocks);
@@ -442,16 +407,26 @@ qvl_status qvl_raw_tower_open(const char *folder, const qvl_vision_config *confi
     want_all(&s);
     status = s.status;
     if (!status) status = check_complete(&s);
-    if (!status) snprintf(tower->prefix, sizeof tower->prefix, "%s", s.prefix);
+    if (!status) status = list_tensors(&s);
+    if (!status) tower->prefix = qvl_naming_prefix(s.naming);
 done:
     qvl_free(s.entries);
+    return status;
+}
+
+qvl_status qvl_raw_tower_open(const char *folder, const qvl_vision_config *config, qvl_raw_tower *tower,
+                              qvl_error *error) {
+    *tower = (qvl_raw_tower){0};
+    qvl_status status = qvl_tower_files_open(folder, &tower->files, error);
+    if (!status) status = qvl_raw_tower_find(folder, config, tower, error);
     if (status) qvl_raw_tower_close(tower);
     return status;
 }
 
 void qvl_raw_tower_close(qvl_raw_tower *tower) {
-    for (int32_t i = 0; i < tower->file_count; i++) qvl_safetensors_close(&tower->files[i]);
-    qvl_free(tower->files);
+    qvl_tower_files_close(&tower->files);
+    qvl_free(tower->reordered);
+    qvl_free(tower->tensors);
     qvl_free(tower->blocks);
     *tower = (qvl_raw_tower){0};
 }

@@ -24,11 +24,17 @@ const char *qvl_preset_name(qvl_preset preset) {
     return NULL;
 }
 
+qvl_status qvl_check_preset(qvl_preset preset, qvl_error *error) {
+    if (qvl_preset_name(preset)) return QVL_OK;
+    return qvl_fail(error, QVL_ERROR_ARGUMENT, "preset %d is unknown; allowed are 0 (transformers) to 2 (mlx)",
+                    (int)preset);
+}
+
 void qvl_preprocess_options_init(qvl_preprocess_options *options) {
     memset(options, 0, sizeof *options);
     options->size = sizeof *options;
     options->preset = QVL_PRESET_TRANSFORMERS;
-    options->max_source_pixels = QVL_DEFAULT_MAX_PIXELS;
+    qvl_media_options_init(&options->media);
 }
 
 /* a / b correctly rounded, as Python divides integers, for a, b in 1..2^63-1. Beyond 2^53 the double of an integer
@@ -196,6 +202,34 @@ qvl_status qvl_target_size(const qvl_config *config, const qvl_preprocess_option
     qvl_status status = qvl_effective_limits(config, options, &limits, error);
     if (status != QVL_OK) return status;
     return qvl_smart_resize(height, width, factor, limits, out_height, out_width, error);
+}
+
+qvl_preprocess_options qvl_picture_options(const qvl_preprocess_options *options, const qvl_input *input) {
+    qvl_preprocess_options own = *options;
+    if (input->limits.min_pixels) {
+        own.min_pixels = input->limits.min_pixels;
+        own.min_tokens = 0;
+    }
+    if (input->limits.max_pixels) {
+        own.max_pixels = input->limits.max_pixels;
+        own.max_tokens = 0;
+    }
+    return own;
+}
+
+int64_t qvl_patch_columns(const qvl_vision_config *vision) {
+    return (int64_t)vision->in_channels * vision->temporal_patch_size * vision->patch_size * vision->patch_size;
+}
+
+qvl_status qvl_picture_place(const qvl_config *config, const qvl_preprocess_options *options,
+                             const qvl_image *image, qvl_item *item, qvl_error *error) {
+    int64_t width = image->width, height = image->height;
+    qvl_item placed = {.source_width = width, .source_height = height, .stored = image->stored};
+    qvl_status status = QVL_OK;
+    if (options) status = qvl_target_size(config, options, image->width, image->height, &width, &height, error);
+    if (!status) status = qvl_picture_grid(&config->vision, width, height, &placed, error);
+    if (!status) *item = placed;
+    return status;
 }
 
 qvl_status qvl_picture_grid(const qvl_vision_config *vision, int64_t width, int64_t height, qvl_item *item,

@@ -8,18 +8,8 @@
 
 #include <string.h>
 
-static int64_t patch_columns(const qvl_vision_config *c) {
-    return (int64_t)c->in_channels * c->temporal_patch_size * c->patch_size * c->patch_size;
-}
-
 static qvl_filter filter_of(qvl_preset preset) {
     return preset == QVL_PRESET_TRANSFORMERS ? QVL_FILTER_TORCH : QVL_FILTER_PILLOW;
-}
-
-static qvl_status check_preset(qvl_preset preset, qvl_error *error) {
-    if (qvl_preset_name(preset)) return QVL_OK;
-    return qvl_fail(error, QVL_ERROR_ARGUMENT, "preset %d is unknown; allowed are 0 (transformers) to 2 (mlx)",
-                    (int)preset);
 }
 
 void qvl_patches_free(qvl_patches *patches) {
@@ -29,18 +19,33 @@ void qvl_patches_free(qvl_patches *patches) {
     *patches = (qvl_patches){0};
 }
 
-/* Makes room for more rows behind those that are there. */
-static qvl_status grow(qvl_patches *patches, int64_t more, qvl_error *error) {
+/* Patch rows while they are made. */
+typedef struct assembly {
+    const qvl_model *model;
+    float table[3][256];
+    qvl_patches *patches;
+    int64_t capacity; /* rows there is room for */
+} assembly;
+
+/* Makes room for more rows behind those that are there: for twice as many, so that many pictures are not copied
+ * many times, else just for them. Memory that is never written to costs nothing. */
+static qvl_status grow(assembly *to, int64_t more, qvl_error *error) {
+    qvl_patches *patches = to->patches;
     int64_t rows;
-    size_t count;
+    size_t row = (size_t)patches->cols * sizeof(float), bytes;
     if (__builtin_add_overflow(patches->rows, more, &rows) || rows > INT32_MAX ||
-        !qvl_mul_size((size_t)rows, (size_t)patches->cols, &count))
+        !qvl_mul_size((size_t)rows, row, &bytes))
         return qvl_fail(error, QVL_ERROR_LIMIT, "the pictures make more than %d patch rows", INT32_MAX);
-    float *values = qvl_alloc(count, sizeof(float));
-    if (!values) return qvl_fail_memory(error, "patch rows", count, sizeof(float));
-    if (patches->rows) memcpy(values, patches->values, (size_t)(patches->rows * patches->cols) * sizeof(float));
-    qvl_free(patches->values);
-    patches->values = values;
+    if (rows > to->capacity) {
+        int64_t capacity = rows > 2 * to->capacity ? rows : 2 * to->capacity;
+        float *values = qvl_alloc((size_t)capacity, row);
+        if (!values) values = qvl_alloc((size_t)(capacity = rows), row);
+        if (!values) return qvl_fail_memory(error, "patch rows", (size_t)rows, row);
+        if (patches->rows) memcpy(values, patches->values, (size_t)patches->rows * row);
+        qvl_free(patches->values);
+        patches->values = values;
+        to->capacity = capacity;
+    }
     patches->rows = rows;
     return QVL_OK;
 }
@@ -59,51 +64,57 @@ static qvl_status check_image(const qvl_image *image, qvl_error *error) {
 }
 
 /* Resizes (without options: takes the size as it is) and appends one picture. */
-static qvl_status append(const qvl_model *model, const qvl_image *image, const qvl_preprocess_options *options,
-                         const float (*table)[256], qvl_patches *patches, qvl_item *item, qvl_error *error) {
-    const qvl_vision_config *vision = &model->config.vision;
-    int64_t width = image->width, height = image->height, before = patches->rows;
+static qvl_status append(assembly *to, const qvl_image *image, const qvl_preprocess_options *options,
+                         qvl_item *item, qvl_error *error) {
+    const qvl_model *model = to->model;
+    qvl_patches *patches = to->patches;
+    int64_t before = patches->rows;
     qvl_image resized = {0};
     qvl_status status = check_image(image, error);
-    if (!status && options)
-        status = qvl_target_size(&model->config, options, image->width, image->height, &width, &height, error);
-    if (!status) status = qvl_picture_grid(vision, width, height, item, error);
-    if (!status && (width != image->width || height != image->height)) {
-        status = qvl_resample(model->pool, image, width, height, filter_of(options->preset), &resized, error);
+    if (!status) status = qvl_picture_place(&model->config, options, image, item, error);
+    if (!status && (item->width != image->width || item->height != image->height)) {
+        status = qvl_resample(model->pool, image, item->width, item->height, filter_of(options->preset), &resized,
+                              error);
         image = &resized;
     }
-    if (!status) status = grow(patches, item->grid.t * item->grid.h * item->grid.w, error);
-    if (!status) qvl_patch_rows(model->pool, image, vision, table, patches->values + before * patches->cols);
+    if (!status) status = grow(to, item->grid.t * item->grid.h * item->grid.w, error);
+    if (!status)
+        qvl_patch_rows(model->pool, image, &model->config.vision, (const float(*)[256])to->table,
+                       patches->values + before * patches->cols);
     qvl_image_free(&resized);
     return status;
 }
 
+static qvl_status append_input(assembly *to, const qvl_input *input, const qvl_preprocess_options *options,
+                               qvl_item *item, qvl_error *error) {
+    qvl_preprocess_options own = qvl_picture_options(options, input);
+    qvl_image image;
+    qvl_status status = qvl_image_read(input, &own.media, &image, error);
+    if (status) return status;
+    status = append(to, &image, &own, item, error);
+    qvl_image_free(&image);
+    return status && input->name ? qvl_error_prefix(error, status, input->name) : status;
+}
+
 static qvl_status preprocess(const qvl_model *model, picture_source source, const qvl_preprocess_options *options,
                              qvl_preset preset, qvl_patches *patches, qvl_error *error) {
-    *patches = (qvl_patches){.cols = patch_columns(&model->config.vision)};
-    float table[3][256];
-    qvl_status status = check_preset(preset, error);
+    *patches = (qvl_patches){.cols = qvl_patch_columns(&model->config.vision)};
+    assembly to = {.model = model, .patches = patches};
+    qvl_status status = qvl_check_preset(preset, error);
     if (!status && source.count == 0) status = qvl_fail(error, QVL_ERROR_ARGUMENT, "no pictures given");
     if (status) goto fail;
-    qvl_normalise_table(&model->config.processor, preset, table);
+    qvl_normalise_table(&model->config.processor, preset, to.table);
     patches->items = qvl_calloc(source.count, sizeof *patches->items);
     if (!patches->items) {
         status = qvl_fail_memory(error, "items", source.count, sizeof *patches->items);
         goto fail;
     }
     for (size_t i = 0; i < source.count; i++) {
-        qvl_image read = {0};
-        if (source.inputs) {
-            status = qvl_image_read(&source.inputs[i], options->max_source_pixels, &read, error);
-            if (status) goto fail;
-        }
-        const qvl_image *image = source.inputs ? &read : &source.images[i];
-        status = append(model, image, options, (const float(*)[256])table, patches, &patches->items[i], error);
-        patches->items[i].source_width = image->width;
-        patches->items[i].source_height = image->height;
-        qvl_image_free(&read);
-        if (status && source.inputs && source.inputs[i].name)
-            qvl_error_prefix(error, status, source.inputs[i].name);
+        qvl_item *item = &patches->items[i];
+        if (source.inputs)
+            status = append_input(&to, &source.inputs[i], options, item, error);
+        else
+            status = append(&to, &source.images[i], options, item, error);
         if (status) goto fail;
         patches->item_count = i + 1;
     }

@@ -211,8 +211,8 @@ static qvl_status check_sizes(const qvl_image *in, int64_t width, int64_t height
 
 /* Pillow 13 shrinks the height first where that leaves the horizontal pass much less to do. Pillow before 13 and
  * torch always start with the horizontal pass. The order shows in the bytes: the picture between is rounded. */
-static bool vertical_first(const qvl_image *in, int64_t width, int64_t height, qvl_filter filter) {
-    int64_t shorter = in->height - height, narrower = in->width - width;
+static bool vertical_first(int64_t in_width, int64_t in_height, int64_t width, int64_t height, qvl_filter filter) {
+    int64_t shorter = in_height - height, narrower = in_width - width;
     return filter == QVL_FILTER_PILLOW && shorter > 0 && shorter > 2 * narrower;
 }
 
@@ -237,6 +237,13 @@ static qvl_status two_passes(qvl_pool *pool, const qvl_image *in, const axis *ac
     return QVL_OK;
 }
 
+size_t qvl_resample_bytes(int64_t in_width, int64_t in_height, int64_t width, int64_t height, qvl_filter filter) {
+    size_t result = 3 * (size_t)width * (size_t)height;
+    if (in_width == width || in_height == height) return result;
+    bool first = vertical_first(in_width, in_height, width, height, filter);
+    return result + 3 * (first ? (size_t)in_width * (size_t)height : (size_t)width * (size_t)in_height);
+}
+
 qvl_status qvl_resample(qvl_pool *pool, const qvl_image *in, int64_t width, int64_t height, qvl_filter filter,
                         qvl_image *out, qvl_error *error) {
     memset(out, 0, sizeof *out);
@@ -252,7 +259,8 @@ qvl_status qvl_resample(qvl_pool *pool, const qvl_image *in, int64_t width, int6
     if (status != QVL_OK) goto done;
 
     if (wider && taller)
-        status = two_passes(pool, in, &across, &down, vertical_first(in, width, height, filter), result, error);
+        status = two_passes(pool, in, &across, &down, vertical_first(in->width, in->height, width, height, filter),
+                            result, error);
     else if (wider)
         horizontal_pass(pool, &(pass){&across, in->pixels, result, in_stride, stride, height, 0});
     else if (taller)
@@ -260,7 +268,7 @@ qvl_status qvl_resample(qvl_pool *pool, const qvl_image *in, int64_t width, int6
     else
         memcpy(result, in->pixels, (size_t)height * stride);
     if (status != QVL_OK) goto done;
-    *out = (qvl_image){width, height, result};
+    *out = (qvl_image){.width = width, .height = height, .pixels = result};
     result = NULL;
 done:
     qvl_free(result);

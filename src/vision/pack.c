@@ -8,7 +8,8 @@
 
 typedef struct packer {
     qvl_compute *compute;
-    qvl_arena arena; /* base == NULL while planning */
+    const qvl_tower_files *files;
+    qvl_arena arena; /* base == NULL while planning: then no tensor is looked at */
 } packer;
 
 /* count values of a tensor as float. */
@@ -44,7 +45,11 @@ static qvl_weight pack_linear(packer *p, const qvl_raw_linear *raw, int64_t n, i
     qvl_weight weight = {.n = n, .k = k};
     weight.bias = pack_floats(p, &raw->bias, n);
     weight.packed = qvl_arena_take(&p->arena, qvl_weight_bytes(p->compute, n, k), 1);
-    if (weight.packed) qvl_weight_pack(p->compute, raw->weight.data, raw->weight.dtype, &weight);
+    if (weight.packed) {
+        qvl_weight_pack(p->compute, raw->weight.data, raw->weight.dtype, &weight);
+        /* Files are as large as what is packed: their pages are not kept beside it. */
+        for (int32_t i = 0; i < p->files->count; i++) qvl_map_forget(&p->files->files[i].map);
+    }
     return weight;
 }
 
@@ -74,10 +79,22 @@ static void pack_all(packer *p, const qvl_raw_tower *raw, qvl_tower *t) {
     int64_t patch = (int64_t)c->in_channels * c->temporal_patch_size * c->patch_size * c->patch_size;
     t->patch_embed = pack_linear(p, &raw->patch_embed, d, patch);
     t->pos_embed = pack_floats(p, &raw->pos_embed, c->num_position_embeddings * d);
-    for (int32_t i = 0; i < c->depth; i++) t->blocks[i] = pack_block(p, &raw->blocks[i], d, c->intermediate_size);
+    const qvl_raw_block none = {0};
+    for (int32_t i = 0; i < c->depth; i++) {
+        qvl_tower_block block = pack_block(p, raw->blocks ? &raw->blocks[i] : &none, d, c->intermediate_size);
+        if (t->blocks) t->blocks[i] = block;
+    }
     t->merger = pack_merger(p, &raw->merger, d, merged, c->out_hidden_size);
     for (int32_t i = 0; i < c->deepstack_count; i++)
         t->deepstack[i] = pack_merger(p, &raw->deepstack[i], merged, merged, c->out_hidden_size);
+}
+
+size_t qvl_tower_bytes(const qvl_compute *compute, const qvl_vision_config *config) {
+    packer p = {.compute = (qvl_compute *)(uintptr_t)compute};
+    const qvl_raw_tower none = {0};
+    qvl_tower t = {.config = *config};
+    pack_all(&p, &none, &t);
+    return p.arena.overflow ? SIZE_MAX : p.arena.used;
 }
 
 qvl_status qvl_tower_pack(qvl_compute *compute, const qvl_vision_config *config, const qvl_raw_tower *raw,
@@ -87,16 +104,13 @@ qvl_status qvl_tower_pack(qvl_compute *compute, const qvl_vision_config *config,
     if (!t) return qvl_fail_memory(error, "vision tower", 1, sizeof *t);
     t->config = *config;
     t->blocks = qvl_calloc((size_t)config->depth, sizeof *t->blocks);
-    packer p = {.compute = compute};
-    if (t->blocks) {
-        pack_all(&p, raw, t);
-        if (!p.arena.overflow) t->memory = qvl_alloc(p.arena.used, 1);
-    }
+    size_t bytes = qvl_tower_bytes(compute, config);
+    if (t->blocks) t->memory = qvl_alloc(bytes, 1);
     if (!t->memory) {
         qvl_tower_free(t);
-        return qvl_fail_memory(error, "packed weights", p.arena.used, 1);
+        return qvl_fail_memory(error, "packed weights", bytes, 1);
     }
-    p.arena = (qvl_arena){.base = t->memory, .capacity = p.arena.used};
+    packer p = {.compute = compute, .files = &raw->files, .arena = {.base = t->memory, .capacity = bytes}};
     pack_all(&p, raw, t);
     *out = t;
     return QVL_OK;

@@ -122,12 +122,12 @@ static void attend(tower_run *r, int index) {
     const qvl_tower_block *b = &r->tower->blocks[index];
     const qvl_segments *segments = &r->positions.segments;
     qvl_operand x = {r->rows, c->hidden_size, r->left}, y = {r->rows, c->hidden_size, r->right};
-    qvl_heads heads = {r->rows, c->num_heads, c->head_dim, r->heads};
+    qvl_heads heads = {r->rows, c->num_heads, c->head_dim, (float)(1.0 / sqrt((double)c->head_dim)), r->heads};
     qvl_layer_norm(r->compute, r->hidden, r->rows, c->hidden_size, b->norm1.weight, b->norm1.bias, EPSILON, 1, &x);
     tap_operand(r, index, "norm1", &x);
     qvl_matmul_qkv(r->compute, &x, &b->qkv, r->positions.cosine, r->positions.sine, segments, r->qkv, &heads);
     tap_heads(r, index, &heads);
-    qvl_attention(r->compute, &heads, segments, (float)(1.0 / sqrt((double)c->head_dim)), &y);
+    qvl_attention(r->compute, &heads, segments, &y);
     tap_operand(r, index, "attn", &y);
     qvl_matmul_add(r->compute, &y, &b->proj, r->hidden);
 }

@@ -34,6 +34,8 @@ typedef struct qvl_tower {
 qvl_status qvl_tower_pack(qvl_compute *compute, const qvl_vision_config *config, const qvl_raw_tower *raw,
                           qvl_tower **tower, qvl_error *error);
 void qvl_tower_free(qvl_tower *tower);
+/* Bytes of the packed weights, before there are any; SIZE_MAX if they do not fit size_t. */
+size_t qvl_tower_bytes(const qvl_compute *compute, const qvl_vision_config *config);
 
 /* One run of the tower. Exactly one of patches and hidden is given. */
 typedef struct qvl_tower_call {

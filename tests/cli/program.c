@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +29,10 @@ static void scratch_path(char path[512], const char *name) {
         strcpy(folder, "/tmp/qvl-test-XXXXXX");
         assert_non_null(mkdtemp(folder));
         atexit(remove_folder);
+        /* What the program remembers goes there, too. */
+        char cache[512];
+        snprintf(cache, sizeof cache, "%s/cache", folder);
+        assert_int_equal(setenv("XDG_CACHE_HOME", cache, 1), 0);
     }
     snprintf(path, 512, "%s/%s", folder, name);
 }
@@ -102,8 +107,10 @@ result run_program(const char *const *arguments, const char *input) {
         _exit(127);
     }
     int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    result r = {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+    struct rusage usage;
+    assert_int_equal(wait4(child, &status, 0, &usage), child);
+    result r = {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+                .peak_bytes = 1024 * (int64_t)usage.ru_maxrss};
     r.out = read_file(out, NULL);
     r.err = read_file(err, NULL);
     if (r.code < 0) fail_msg("%s %s ended by signal %d: %s", arguments[0], arguments[1], WTERMSIG(status), r.err);

@@ -14,6 +14,7 @@
 typedef struct result {
     int code; /* of exit(); a signal fails the test */
     char *out, *err;
+    int64_t peak_bytes; /* of resident memory */
 } result;
 
 /* Runs arguments[0] with standard input from a file (NULL: empty). arguments ends with NULL. */
@@ -28,7 +29,7 @@ result expect(int code, const char *input, const char *const *arguments);
 void assert_says(const char *text, const char *part);
 
 /* A folder of the test program's own, removed with all it holds when the program ends. In rotating static memory:
- * the last eight paths stay valid. */
+ * the last eight paths stay valid. XDG_CACHE_HOME is its folder "cache". */
 const char *scratch(const char *name);
 /* The number of entries in a folder. */
 int count_files(const char *folder);

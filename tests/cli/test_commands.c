@@ -92,7 +92,7 @@ static void test_standard_input(void **state) {
     const char *from_file = scratch("file.safetensors"), *from_stdin = scratch("stdin.safetensors");
     run(QVL("preprocess", CHART, "-o", from_file));
     result r = expect(0, CHART, QVL("preprocess", "-", "-o", from_stdin));
-    assert_says(r.out, "-: 400x300 -> 384x288, grid 1x18x24, 108 tokens");
+    assert_says(r.out, "-: PNG 400x300 -> 384x288, grid 1x18x24, 108 tokens");
     free_result(&r);
     assert_same_file(from_file, from_stdin);
 }

@@ -220,6 +220,47 @@ static void test_shards(void **state) {
     free(text);
 }
 
+/* The same values under other names: of the tower, in any layout, and of the language model. */
+static void test_namings(void **state) {
+    (void)state;
+    static const struct {
+        const char *naming, *tower, *norm, *file;
+    } namings[] = {
+        {"hf", "model.visual.", "model.language_model.norm.weight", "model.safetensors"},
+        {"visual", "visual.", "model.norm.weight", "model.safetensors"},
+        {"mlx", "vision_tower.", "language_model.model.norm.weight", "model.safetensors"},
+        {"stray", "model.language_model.visual.", "model.language_model.norm.weight", "model.safetensors"},
+        {"flat", "", "norm.weight", "model.safetensors"},
+        {"sidecar", "vision_tower.", "language_model.model.norm.weight", "optiq/optiq_vision.safetensors"},
+    };
+    qvl_tensor_file *demo = open_tensors(DEMO "/model.safetensors");
+    qvl_tensor patch = tensor_of(demo, "model.visual.patch_embed.proj.weight");
+    for (size_t i = 0; i < sizeof namings / sizeof *namings; i++) {
+        char folder[512], name[128];
+        snprintf(folder, sizeof folder, "%s", scratch(namings[i].naming));
+        make(folder, ARGUMENTS("--naming", namings[i].naming, "--layout", "mlx"));
+        qvl_tensor_file *file = open_tensors(in_folder(folder, namings[i].file));
+        qvl_tensor_file *main_file = open_tensors(in_folder(folder, "model.safetensors"));
+        qvl_tensor a = tensor_of(main_file, namings[i].norm), b = tensor_of(demo, namings[0].norm);
+        assert_memory_equal(a.data, b.data, tensor_bytes(&b));
+        snprintf(name, sizeof name, "%smerger.linear_fc1.weight", namings[i].tower);
+        a = tensor_of(file, name);
+        b = tensor_of(demo, "model.visual.merger.linear_fc1.weight");
+        assert_memory_equal(a.data, b.data, tensor_bytes(&b));
+        snprintf(name, sizeof name, "%spatch_embed.proj.weight", namings[i].tower);
+        a = tensor_of(file, name);
+        assert_memory_equal(a.shape, ((const int64_t[]){64, 2, 16, 16, 3}), 5 * sizeof(int64_t));
+        const uint16_t *mlx = a.data, *hf = patch.data;
+        for (size_t d = 0; d < 64; d++)
+            for (size_t pixel = 0; pixel < 512; pixel += 37)
+                for (size_t channel = 0; channel < 3; channel++)
+                    assert_int_equal(mlx[(d * 512 + pixel) * 3 + channel], hf[(d * 3 + channel) * 512 + pixel]);
+        qvl_tensor_file_close(&main_file);
+        qvl_tensor_file_close(&file);
+    }
+    qvl_tensor_file_close(&demo);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     char folder[512], full[512];
@@ -238,6 +279,9 @@ static void test_refusals(void **state) {
         {{folder, "--dtype", "f16"}, 2, "--dtype f16"},
         {{folder, "--init", "zero"}, 2, "--init zero"},
         {{folder, "--shards"}, 2, "--shards"},
+        {{folder, "--naming", "torch"}, 2, "--naming torch"},
+        {{folder, "--layout", "nhwc"}, 2, "--layout nhwc"},
+        {{folder, "--naming", "sidecar", "--shards", "500"}, 1, "more shards than tensors"},
         {{folder, "--frob", "1"}, 2, "--frob"},
         {{folder, folder}, 2, "usage"},
         {{"--shape", "demo"}, 2, "usage"},
@@ -270,15 +314,11 @@ static void test_nothing_temporary_left(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_generator),
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_demo_folder),
-        cmocka_unit_test(test_tiny_models),
-        cmocka_unit_test(test_published_sizes),
-        cmocka_unit_test(test_published_folders_open),
-        cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_nothing_temporary_left),
+        cmocka_unit_test(test_generator),       cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_demo_folder),     cmocka_unit_test(test_tiny_models),
+        cmocka_unit_test(test_published_sizes), cmocka_unit_test(test_published_folders_open),
+        cmocka_unit_test(test_shards),          cmocka_unit_test(test_namings),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_nothing_temporary_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

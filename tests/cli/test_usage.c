@@ -12,10 +12,10 @@
 
 static void test_help(void **state) {
     (void)state;
-    static const char *const commands[] = {"info", "preprocess", "encode", "check", "bench"};
+    static const char *const commands[] = {"info", "plan", "preprocess", "encode", "box", "check", "bench"};
     result r = expect(0, NULL, QVL("--help"));
     assert_string_equal(r.err, "");
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         assert_says(r.out, commands[i]);
         result help = expect(0, NULL, QVL(commands[i], "--help"));
         assert_says(help.out, "usage: qvl ");

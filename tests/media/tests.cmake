@@ -1,2 +1,6 @@
-qvl_test(test_media media/test_media.c)
+set(media_support media/support.c)
+qvl_test(test_media media/test_media.c ${media_support})
+qvl_test(test_damage media/test_damage.c ${media_support})
+qvl_test(test_limits media/test_limits.c ${media_support})
+qvl_test(test_policies media/test_policies.c ${media_support})
 qvl_oracle_test(media_oracle media_oracle.py)

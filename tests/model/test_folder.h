@@ -42,19 +42,26 @@ static inline void folder_write_text(test_folder *folder, const char *name, cons
     folder_write(folder, name, text, strlen(text));
 }
 
-/* Removes the files and the folder; returns how many files there were. */
-static inline int folder_close(test_folder *folder) {
+/* Removes a folder with its files and the folders in it; returns how many entries it had. */
+static inline int folder_remove(const char *path) {
     int count = 0;
-    DIR *dir = opendir(folder->path);
+    DIR *dir = opendir(path);
     assert_non_null(dir);
     for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+        char file[512];
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        unlink(folder_file(folder, e->d_name));
+        snprintf(file, sizeof file, "%.200s/%.255s", path, e->d_name);
+        if (unlink(file) != 0) folder_remove(file);
         count++;
     }
     closedir(dir);
-    assert_int_equal(rmdir(folder->path), 0);
+    assert_int_equal(rmdir(path), 0);
     return count;
+}
+
+/* Removes the files and the folder; returns how many files there were. */
+static inline int folder_close(test_folder *folder) {
+    return folder_remove(folder->path);
 }
 
 /* The status is an error of the wanted kind and its message says the wanted thing. */

@@ -1,136 +1,30 @@
 /* The tower's tensors in a folder: found, whole and in shards; and each way in which they can be wrong. */
 #define _GNU_SOURCE
-#include "test_folder.h"
+#include "model/checkpoint.h"
 
 #include "model/weights.h"
-
-/* A tiny tower: depth 2, d 8, one deepstack merger. 3 + 2*12 + 6 + 6 tensors. */
-#define TOWER_TENSORS 39
-static const qvl_vision_config config = {
-    .depth = 2,
-    .hidden_size = 8,
-    .num_heads = 2,
-    .head_dim = 4,
-    .intermediate_size = 12,
-    .out_hidden_size = 10,
-    .in_channels = 3,
-    .patch_size = 4,
-    .temporal_patch_size = 2,
-    .spatial_merge_size = 2,
-    .num_position_embeddings = 16,
-    .position_side = 4,
-    .deepstack_count = 1,
-    .deepstack_indexes = {1},
-};
-
-/* A checkpoint being put together. Element 0 of tensor i has the value i. */
-#define MAX_TENSORS 64
-typedef struct checkpoint {
-    qvl_tensor tensors[MAX_TENSORS];
-    char names[MAX_TENSORS][96];
-    float *data[MAX_TENSORS];
-    size_t count;
-} checkpoint;
-
-static void add(checkpoint *c, const char *prefix, const char *name, int32_t ndim, const int64_t *shape) {
-    size_t i = c->count++, elements = 1;
-    assert_true(i < MAX_TENSORS);
-    for (int32_t k = 0; k < ndim; k++) elements *= (size_t)shape[k];
-    snprintf(c->names[i], sizeof c->names[i], "%s%s", prefix, name);
-    c->data[i] = calloc(elements, 8);
-    assert_non_null(c->data[i]);
-    c->data[i][0] = (float)i;
-    c->tensors[i] = (qvl_tensor){.name = c->names[i], .dtype = QVL_F32, .ndim = ndim, .data = c->data[i]};
-    memcpy(c->tensors[i].shape, shape, (size_t)ndim * sizeof *shape);
-}
-
-static void add_pair(checkpoint *c, const char *prefix, const char *base, int64_t out, int64_t in) {
-    char name[96];
-    const int64_t shape[] = {out, in};
-    snprintf(name, sizeof name, "%s.weight", base);
-    add(c, prefix, name, in ? 2 : 1, shape);
-    snprintf(name, sizeof name, "%s.bias", base);
-    add(c, prefix, name, 1, shape);
-}
-
-/* The tower of `config` under a prefix, and one tensor of a language model. */
-static void build(checkpoint *c, const char *prefix) {
-    static const struct {
-        const char *base;
-        int64_t out, in;
-    } pairs[] = {
-        {"blocks.0.norm1", 8, 0},
-        {"blocks.0.norm2", 8, 0},
-        {"blocks.0.attn.qkv", 24, 8},
-        {"blocks.0.attn.proj", 8, 8},
-        {"blocks.0.mlp.linear_fc1", 12, 8},
-        {"blocks.0.mlp.linear_fc2", 8, 12},
-        {"blocks.1.norm1", 8, 0},
-        {"blocks.1.norm2", 8, 0},
-        {"blocks.1.attn.qkv", 24, 8},
-        {"blocks.1.attn.proj", 8, 8},
-        {"blocks.1.mlp.linear_fc1", 12, 8},
-        {"blocks.1.mlp.linear_fc2", 8, 12},
-        {"merger.norm", 8, 0},
-        {"merger.linear_fc1", 32, 32},
-        {"merger.linear_fc2", 10, 32},
-        {"deepstack_merger_list.0.norm", 32, 0},
-        {"deepstack_merger_list.0.linear_fc1", 32, 32},
-        {"deepstack_merger_list.0.linear_fc2", 10, 32},
-    };
-    memset(c, 0, sizeof *c);
-    add(c, prefix, "patch_embed.proj.weight", 5, (const int64_t[]){8, 3, 2, 4, 4});
-    add(c, prefix, "patch_embed.proj.bias", 1, (const int64_t[]){8});
-    add(c, prefix, "pos_embed.weight", 2, (const int64_t[]){16, 8});
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-        add_pair(c, prefix, pairs[i].base, pairs[i].out, pairs[i].in);
-    assert_int_equal(c->count, TOWER_TENSORS);
-    add(c, "", "model.language_model.norm.weight", 1, (const int64_t[]){4});
-}
-
-static void discard(checkpoint *c) {
-    for (size_t i = 0; i < MAX_TENSORS; i++) free(c->data[i]);
-    memset(c, 0, sizeof *c);
-}
-
-static size_t find(const checkpoint *c, const char *name) {
-    for (size_t i = 0; i < c->count; i++)
-        if (strcmp(c->tensors[i].name, name) == 0) return i;
-    fail_msg("no tensor %s", name);
-    return 0;
-}
-
-/* Leaves the memory to discard: only the view goes. */
-static void drop(checkpoint *c, const char *name) {
-    c->tensors[find(c, name)] = c->tensors[--c->count];
-}
-
-static void save(test_folder *folder, const char *file, const qvl_tensor *tensors, size_t count) {
-    qvl_error error;
-    assert_ok(qvl_tensors_save(folder_file(folder, file), tensors, count, NULL, 0, &error), &error);
-}
 
 static void assert_refused(test_folder *folder, qvl_status wanted, const char *says) {
     qvl_raw_tower tower;
     qvl_error error = {0};
-    assert_failure(qvl_raw_tower_open(folder->path, &config, &tower, &error), &error, wanted, says);
-    assert_true(!tower.files && !tower.blocks && tower.file_count == 0);
+    assert_failure(qvl_raw_tower_open(folder->path, &checkpoint_config, &tower, &error), &error, wanted, says);
+    assert_true(!tower.files.files && !tower.blocks && tower.files.count == 0);
 }
 
 /* Saves the checkpoint as the only file of a folder and expects a refusal. */
 static void assert_checkpoint_refused(checkpoint *c, qvl_status wanted, const char *says) {
     test_folder folder;
     folder_open(&folder);
-    save(&folder, "model.safetensors", c->tensors, c->count);
+    checkpoint_save(&folder, "model.safetensors", c->tensors, c->count);
     assert_refused(&folder, wanted, says);
     folder_close(&folder);
-    discard(c);
+    checkpoint_free(c);
 }
 
 /* ------------------------------------------------------------------------------------------------ what is read */
 
 static void assert_is(const checkpoint *c, const char *name, const qvl_tensor *tensor) {
-    size_t i = find(c, name);
+    size_t i = checkpoint_find(c, name);
     float first;
     assert_string_equal(tensor->name, name);
     assert_int_equal(tensor->dtype, c->tensors[i].dtype);
@@ -166,15 +60,15 @@ static void test_single_file(void **state) {
     test_folder folder;
     qvl_raw_tower tower;
     qvl_error error;
-    build(&c, "model.visual.");
+    checkpoint_build(&c, "model.visual.");
     folder_open(&folder);
-    save(&folder, "model.safetensors", c.tensors, c.count);
-    assert_ok(qvl_raw_tower_open(folder.path, &config, &tower, &error), &error);
+    checkpoint_save(&folder, "model.safetensors", c.tensors, c.count);
+    assert_ok(qvl_raw_tower_open(folder.path, &checkpoint_config, &tower, &error), &error);
     assert_whole(&c, &tower);
     assert_string_equal(tower.prefix, "model.visual.");
     assert_string_equal(tower.dtype, "F32");
     assert_int_equal(tower.tensor_count, TOWER_TENSORS);
-    assert_int_equal(tower.file_count, 1);
+    assert_int_equal(tower.files.count, 1);
     int64_t parameters = 0;
     for (size_t i = 0; i < TOWER_TENSORS; i++) {
         int64_t elements = 1;
@@ -185,7 +79,7 @@ static void test_single_file(void **state) {
     qvl_raw_tower_close(&tower);
     qvl_raw_tower_close(&tower);
     folder_close(&folder);
-    discard(&c);
+    checkpoint_free(&c);
 }
 
 static void test_other_prefix_dtypes_and_frequencies(void **state) {
@@ -194,25 +88,25 @@ static void test_other_prefix_dtypes_and_frequencies(void **state) {
     test_folder folder;
     qvl_raw_tower tower;
     qvl_error error;
-    build(&c, "visual.");
-    add(&c, "visual.", "rotary_pos_emb.inv_freq", 1, (const int64_t[]){2});
+    checkpoint_build(&c, "visual.");
+    checkpoint_add(&c, "visual.", "rotary_pos_emb.inv_freq", 1, (const int64_t[]){2});
     c.tensors[c.count - 1].dtype = QVL_F64; /* ignored whatever it is */
     c.tensors[5].dtype = QVL_BF16;
     c.tensors[6].dtype = QVL_F16;
     folder_open(&folder);
-    save(&folder, "model.safetensors", c.tensors, c.count);
-    assert_ok(qvl_raw_tower_open(folder.path, &config, &tower, &error), &error);
+    checkpoint_save(&folder, "model.safetensors", c.tensors, c.count);
+    assert_ok(qvl_raw_tower_open(folder.path, &checkpoint_config, &tower, &error), &error);
     assert_string_equal(tower.prefix, "visual.");
     assert_string_equal(tower.dtype, "mixed");
     assert_int_equal(tower.tensor_count, TOWER_TENSORS);
     qvl_raw_tower_close(&tower);
     for (size_t i = 0; i < c.count; i++) c.tensors[i].dtype = QVL_BF16;
-    save(&folder, "model.safetensors", c.tensors, c.count);
-    assert_ok(qvl_raw_tower_open(folder.path, &config, &tower, &error), &error);
+    checkpoint_save(&folder, "model.safetensors", c.tensors, c.count);
+    assert_ok(qvl_raw_tower_open(folder.path, &checkpoint_config, &tower, &error), &error);
     assert_string_equal(tower.dtype, "BF16");
     qvl_raw_tower_close(&tower);
     folder_close(&folder);
-    discard(&c);
+    checkpoint_free(&c);
 }
 
 /* The first byte of data at an odd address: a header of 1 mod 8 bytes, as old writers made. */
@@ -224,9 +118,9 @@ static void test_unaligned(void **state) {
     qvl_error error;
     uint8_t *bytes;
     size_t count;
-    build(&c, "model.visual.");
+    checkpoint_build(&c, "model.visual.");
     folder_open(&folder);
-    save(&folder, "aligned", c.tensors, c.count);
+    checkpoint_save(&folder, "aligned", c.tensors, c.count);
     assert_ok(qvl_file_read(folder_file(&folder, "aligned"), 1 << 20, &bytes, &count, &error), &error);
     size_t header = (size_t)bytes[0] | (size_t)bytes[1] << 8 | (size_t)bytes[2] << 16;
     uint8_t *shifted = malloc(count + 1);
@@ -236,14 +130,14 @@ static void test_unaligned(void **state) {
     memcpy(shifted + 8 + header + 1, bytes + 8 + header, count - 8 - header);
     shifted[0]++; /* was a multiple of 8 */
     folder_write(&folder, "model.safetensors", shifted, count + 1);
-    assert_ok(qvl_raw_tower_open(folder.path, &config, &tower, &error), &error);
+    assert_ok(qvl_raw_tower_open(folder.path, &checkpoint_config, &tower, &error), &error);
     assert_int_equal((uintptr_t)tower.pos_embed.data % 2, 1);
     assert_whole(&c, &tower);
     qvl_raw_tower_close(&tower);
     free(shifted);
     free(bytes);
     folder_close(&folder);
-    discard(&c);
+    checkpoint_free(&c);
 }
 
 /* --------------------------------------------------------------------------------------------- wrong checkpoints
@@ -252,29 +146,29 @@ static void test_unaligned(void **state) {
 static void test_missing_and_unused(void **state) {
     (void)state;
     checkpoint c;
-    build(&c, "model.visual.");
-    drop(&c, "model.visual.blocks.1.attn.qkv.bias");
+    checkpoint_build(&c, "model.visual.");
+    checkpoint_drop(&c, "model.visual.blocks.1.attn.qkv.bias");
     assert_checkpoint_refused(&c, QVL_ERROR_MODEL,
                               ": 1 of 39 tower tensors are missing, first model.visual.blocks.1.attn.qkv.bias");
 
-    build(&c, "model.visual.");
-    drop(&c, "model.visual.merger.norm.weight");
-    drop(&c, "model.visual.deepstack_merger_list.0.norm.bias");
-    drop(&c, "model.visual.pos_embed.weight");
+    checkpoint_build(&c, "model.visual.");
+    checkpoint_drop(&c, "model.visual.merger.norm.weight");
+    checkpoint_drop(&c, "model.visual.deepstack_merger_list.0.norm.bias");
+    checkpoint_drop(&c, "model.visual.pos_embed.weight");
     assert_checkpoint_refused(&c, QVL_ERROR_MODEL,
                               ": 3 of 39 tower tensors are missing, first "
                               "model.visual.pos_embed.weight");
 
-    build(&c, "model.visual.");
-    add(&c, "model.visual.", "blocks.2.norm1.weight", 1, (const int64_t[]){8});
-    add(&c, "model.visual.", "extra", 1, (const int64_t[]){8});
+    checkpoint_build(&c, "model.visual.");
+    checkpoint_add(&c, "model.visual.", "blocks.2.norm1.weight", 1, (const int64_t[]){8});
+    checkpoint_add(&c, "model.visual.", "extra", 1, (const int64_t[]){8});
     assert_checkpoint_refused(
         &c, QVL_ERROR_MODEL,
         ": 2 tensors under model.visual. are not of the tower that config.json describes, first "
         "model.visual.blocks.2.norm1.weight");
 
-    build(&c, "model.visual.");
-    strcpy(c.names[find(&c, "model.visual.merger.norm.weight")], "model.visual.merger.ln_q.weight");
+    checkpoint_build(&c, "model.visual.");
+    strcpy(c.names[checkpoint_find(&c, "model.visual.merger.norm.weight")], "model.visual.merger.ln_q.weight");
     assert_checkpoint_refused(
         &c, QVL_ERROR_MODEL,
         ": 1 of 39 tower tensors are missing, first model.visual.merger.norm.weight; 1 are not "
@@ -284,9 +178,9 @@ static void test_missing_and_unused(void **state) {
 static void test_no_tower(void **state) {
     (void)state;
     checkpoint c;
-    build(&c, "model.sight.");
+    checkpoint_build(&c, "model.sight.");
     assert_checkpoint_refused(&c, QVL_ERROR_MODEL, "no vision tower tensors in /tmp/qvl-test-");
-    build(&c, "");
+    checkpoint_build(&c, "");
     c.tensors[0] = c.tensors[TOWER_TENSORS];
     c.count = 1;
     assert_checkpoint_refused(&c, QVL_ERROR_MODEL, "no vision tower tensors in /tmp/qvl-test-");
@@ -304,30 +198,46 @@ static void test_no_tower(void **state) {
 static void test_shapes(void **state) {
     (void)state;
     checkpoint c;
-    build(&c, "model.visual.");
-    qvl_tensor *t = &c.tensors[find(&c, "model.visual.blocks.0.mlp.linear_fc1.weight")];
+    checkpoint_build(&c, "model.visual.");
+    qvl_tensor *t = &c.tensors[checkpoint_find(&c, "model.visual.blocks.0.mlp.linear_fc1.weight")];
     t->shape[0] = 8;
     t->shape[1] = 12;
     assert_checkpoint_refused(&c, QVL_ERROR_MODEL,
                               "model.safetensors: tensor "
                               "model.visual.blocks.0.mlp.linear_fc1.weight has shape [8, 12]; "
                               "config.json asks for [12, 8]");
-    build(&c, "model.visual.");
-    t = &c.tensors[find(&c, "model.visual.merger.norm.weight")];
+    checkpoint_build(&c, "model.visual.");
+    t = &c.tensors[checkpoint_find(&c, "model.visual.merger.norm.weight")];
     t->ndim = 2;
     t->shape[1] = 1;
     assert_checkpoint_refused(&c, QVL_ERROR_MODEL, "has shape [8, 1]; config.json asks for [8]");
 
-    build(&c, "model.visual.");
-    t = &c.tensors[find(&c, "model.visual.patch_embed.proj.weight")];
-    memcpy(t->shape, (const int64_t[]){8, 2, 4, 4, 3}, 5 * sizeof(int64_t));
-    assert_checkpoint_refused(&c, QVL_ERROR_UNSUPPORTED,
-                              "model.visual.patch_embed.proj.weight has shape [8, 2, 4, 4, 3], the layout of MLX");
-    build(&c, "model.visual.");
-    t = &c.tensors[find(&c, "model.visual.patch_embed.proj.weight")];
-    t->ndim = 2;
-    t->shape[1] = 96;
-    assert_checkpoint_refused(&c, QVL_ERROR_MODEL, "has shape [8, 96]; config.json asks for [8, 3, 2, 4, 4]");
+    static const struct {
+        int32_t ndim;
+        int64_t shape[QVL_MAX_DIMS];
+        const char *says;
+    } patches[] = {
+        {5, {8, 2, 4, 3, 4}, "has shape [8, 2, 4, 3, 4]; "},
+        {5, {8, 4, 4, 2, 3}, "has shape [8, 4, 4, 2, 3]; "},
+        {5, {3, 8, 2, 4, 4}, "has shape [3, 8, 2, 4, 4]; "},
+        {2, {96, 8}, "has shape [96, 8]; "},
+        {2, {8, 95}, "has shape [8, 95]; "},
+        {3, {8, 3, 32}, "has shape [8, 3, 32]; "},
+        {4, {8, 3, 8, 4}, "has shape [8, 3, 8, 4]; "},
+        {1, {768}, "has shape [768]; "},
+    };
+    for (size_t i = 0; i < sizeof patches / sizeof patches[0]; i++) {
+        char says[256];
+        checkpoint_build(&c, "model.visual.");
+        t = &c.tensors[0];
+        t->ndim = patches[i].ndim;
+        memcpy(t->shape, patches[i].shape, sizeof t->shape);
+        snprintf(says, sizeof says,
+                 "tensor model.visual.patch_embed.proj.weight %sconfig.json asks for [8, 3, 2, 4, 4] (as Hugging "
+                 "Face), [8, 2, 4, 4, 3] (as MLX) or [8, 96] (flat)",
+                 patches[i].says);
+        assert_checkpoint_refused(&c, QVL_ERROR_MODEL, says);
+    }
 }
 
 static void test_dtypes(void **state) {
@@ -349,9 +259,10 @@ static void test_dtypes(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         checkpoint c;
-        build(&c, "model.visual.");
-        if (cases[i].extra) add(&c, "model.visual.", cases[i].extra, 1, (const int64_t[]){1});
-        size_t changed = cases[i].extra ? c.count - 1 : find(&c, "model.visual.blocks.1.attn.qkv.weight");
+        checkpoint_build(&c, "model.visual.");
+        if (cases[i].extra) checkpoint_add(&c, "model.visual.", cases[i].extra, 1, (const int64_t[]){1});
+        size_t changed =
+            cases[i].extra ? c.count - 1 : checkpoint_find(&c, "model.visual.blocks.1.attn.qkv.weight");
         c.tensors[changed].dtype = cases[i].dtype;
         assert_checkpoint_refused(&c, QVL_ERROR_UNSUPPORTED, cases[i].says);
     }
@@ -360,8 +271,8 @@ static void test_dtypes(void **state) {
 static void test_two_prefixes(void **state) {
     (void)state;
     checkpoint c;
-    build(&c, "model.visual.");
-    add(&c, "visual.", "blocks.0.norm1.weight", 1, (const int64_t[]){8});
+    checkpoint_build(&c, "model.visual.");
+    checkpoint_add(&c, "visual.", "blocks.0.norm1.weight", 1, (const int64_t[]){8});
     assert_checkpoint_refused(&c, QVL_ERROR_MODEL,
                               "has two towers: tensors under model.visual. and under visual. "
                               "(visual.blocks.0.norm1.weight)");
@@ -389,8 +300,8 @@ static void write_shards(test_folder *folder, const checkpoint *c) {
     qvl_tensor shard[2][MAX_TENSORS];
     size_t counts[2] = {0, 0};
     for (size_t i = 0; i < TOWER_TENSORS; i++) shard[i % 2][counts[i % 2]++] = c->tensors[i];
-    save(folder, "even.safetensors", shard[0], counts[0]);
-    save(folder, "odd.safetensors", shard[1], counts[1]);
+    checkpoint_save(folder, "even.safetensors", shard[0], counts[0]);
+    checkpoint_save(folder, "odd.safetensors", shard[1], counts[1]);
     folder_write_text(folder, "text.safetensors", "not opened");
     write_index(folder, c);
 }
@@ -401,29 +312,29 @@ static void test_shards(void **state) {
     test_folder folder;
     qvl_raw_tower tower;
     qvl_error error;
-    build(&c, "model.visual.");
+    checkpoint_build(&c, "model.visual.");
     folder_open(&folder);
     write_shards(&folder, &c);
-    assert_ok(qvl_raw_tower_open(folder.path, &config, &tower, &error), &error);
+    assert_ok(qvl_raw_tower_open(folder.path, &checkpoint_config, &tower, &error), &error);
     assert_whole(&c, &tower);
-    assert_int_equal(tower.file_count, 2);
+    assert_int_equal(tower.files.count, 2);
     assert_int_equal(tower.tensor_count, TOWER_TENSORS);
     qvl_raw_tower_close(&tower);
 
     /* A single file beside an index goes first, as in transformers. */
-    save(&folder, "model.safetensors", c.tensors, c.count);
-    assert_ok(qvl_raw_tower_open(folder.path, &config, &tower, &error), &error);
-    assert_int_equal(tower.file_count, 1);
+    checkpoint_save(&folder, "model.safetensors", c.tensors, c.count);
+    assert_ok(qvl_raw_tower_open(folder.path, &checkpoint_config, &tower, &error), &error);
+    assert_int_equal(tower.files.count, 1);
     qvl_raw_tower_close(&tower);
     folder_close(&folder);
-    discard(&c);
+    checkpoint_free(&c);
 }
 
 static void test_wrong_shards(void **state) {
     (void)state;
     checkpoint c;
     test_folder folder;
-    build(&c, "model.visual.");
+    checkpoint_build(&c, "model.visual.");
     folder_open(&folder);
 
     write_shards(&folder, &c);
@@ -433,20 +344,20 @@ static void test_wrong_shards(void **state) {
                    "is not in the folder");
 
     write_shards(&folder, &c);
-    save(&folder, "odd.safetensors", c.tensors + 3, 1);
+    checkpoint_save(&folder, "odd.safetensors", c.tensors + 3, 1);
     assert_refused(&folder, QVL_ERROR_MODEL,
                    "model.safetensors.index.json: model.visual.patch_embed.proj.bias should "
                    "be in odd.safetensors, which has no such tensor");
 
     write_shards(&folder, &c);
-    save(&folder, "odd.safetensors", c.tensors, TOWER_TENSORS);
+    checkpoint_save(&folder, "odd.safetensors", c.tensors, TOWER_TENSORS);
     assert_refused(&folder, QVL_ERROR_MODEL, "is in two files, ");
 
     write_shards(&folder, &c);
     folder_write_text(&folder, "odd.safetensors", "damaged");
     assert_refused(&folder, QVL_ERROR_FORMAT, "odd.safetensors has 7 bytes; a safetensors file starts with");
     folder_close(&folder);
-    discard(&c);
+    checkpoint_free(&c);
 }
 
 static void test_wrong_index(void **state) {

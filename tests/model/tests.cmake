@@ -1,7 +1,11 @@
 qvl_test(test_json model/test_json.c)
 qvl_test(test_config model/test_config.c)
 qvl_test(test_safetensors model/test_safetensors.c)
-qvl_test(test_weights model/test_weights.c)
+qvl_test(test_weights model/test_weights.c model/checkpoint.c)
+qvl_test(test_naming model/test_naming.c model/checkpoint.c)
+qvl_test(test_fingerprint model/test_fingerprint.c model/checkpoint.c)
+qvl_test(test_folder_limits model/test_folder_limits.c)
 set_tests_properties(test_json test_safetensors PROPERTIES TIMEOUT 60) # quadratic work takes minutes
 qvl_oracle_test(safetensors_oracle safetensors_oracle.py)
 qvl_oracle_test(config_oracle config_oracle.py)
+qvl_oracle_test(fingerprint_oracle fingerprint_oracle.py)

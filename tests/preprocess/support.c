@@ -107,7 +107,7 @@ static uint8_t picture_byte(kind what, const qvl_image *image, int64_t seed, int
 
 qvl_image make_picture(const char *name, int64_t width, int64_t height, int64_t seed) {
     kind what = kind_named(name);
-    qvl_image image = {width, height, qvl_alloc((size_t)(width * height), 3)};
+    qvl_image image = {.width = width, .height = height, .pixels = qvl_alloc((size_t)(width * height), 3)};
     assert_non_null(image.pixels);
     uint8_t *out = image.pixels;
     for (int64_t y = 0; y < height; y++)

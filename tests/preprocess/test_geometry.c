@@ -212,7 +212,7 @@ static void default_options(void **state) {
     qvl_preprocess_options options = defaults();
     assert_int_equal(options.size, sizeof options);
     assert_int_equal(options.preset, QVL_PRESET_TRANSFORMERS);
-    assert_int_equal(options.max_source_pixels, 178956970);
+    assert_int_equal(options.media.max_pixels, 178956970);
     assert_int_equal(options.min_pixels, 0);
     assert_int_equal(options.max_pixels, 0);
     assert_int_equal(options.min_tokens, 0);

@@ -202,7 +202,7 @@ static void nothing_outside_is_read_or_written(void **state) {
     for (size_t i = 0; i < 4; i++)
         for (size_t j = 0; j < 4; j++)
             for (int filter = QVL_FILTER_PILLOW; filter <= QVL_FILTER_TORCH; filter++) {
-                qvl_image in = {sizes[i][0], sizes[i][1], map + page};
+                qvl_image in = {.width = sizes[i][0], .height = sizes[i][1], .pixels = map + page};
                 qvl_image out = resample(NULL, &in, targets[j][0], targets[j][1], (qvl_filter)filter);
                 qvl_image_free(&out);
             }
@@ -229,7 +229,7 @@ static void presets_choose_the_filter(void **state) {
 
 static void expect_refused(qvl_image in, int64_t width, int64_t height, int preset, int threads, qvl_status status,
                            const char *words) {
-    qvl_image out = {1, 1, (uint8_t *)1};
+    qvl_image out = {.width = 1, .height = 1, .pixels = (uint8_t *)1};
     qvl_error error = {0};
     assert_int_equal(qvl_resize(&in, width, height, (qvl_preset)preset, threads, &out, &error), status);
     if (!strstr(error.message, words)) fail_msg("'%s' does not say '%s'", error.message, words);
@@ -241,17 +241,21 @@ static void expect_refused(qvl_image in, int64_t width, int64_t height, int pres
 static void impossible_resizes(void **state) {
     (void)state;
     uint8_t pixel[3] = {1, 2, 3};
-    qvl_image one = {1, 1, pixel};
+    qvl_image one = {.width = 1, .height = 1, .pixels = pixel};
     const int64_t most = (int64_t)1 << 31;
     expect_refused(one, 0, 5, 0, 1, QVL_ERROR_ARGUMENT, "resize to 0 x 5");
     expect_refused(one, 5, -1, 0, 1, QVL_ERROR_ARGUMENT, "resize to 5 x -1");
     expect_refused(one, most + 1, 1, 0, 1, QVL_ERROR_LIMIT, "sides may have at most 2147483648");
     expect_refused(one, 1, INT64_MAX, 0, 1, QVL_ERROR_LIMIT, "9223372036854775807");
     expect_refused(one, most, most, 0, 1, QVL_ERROR_LIMIT, "less than 2^63 bytes");
-    expect_refused((qvl_image){0, 0, NULL}, 5, 5, 0, 1, QVL_ERROR_ARGUMENT, "without pixels");
-    expect_refused((qvl_image){0, 1, pixel}, 5, 5, 0, 1, QVL_ERROR_ARGUMENT, "nothing to resize");
-    expect_refused((qvl_image){1, -4, pixel}, 5, 5, 0, 1, QVL_ERROR_ARGUMENT, "nothing to resize");
-    expect_refused((qvl_image){INT64_MAX, INT64_MAX, pixel}, 5, 5, 0, 1, QVL_ERROR_LIMIT, "resize from");
+    expect_refused((qvl_image){.width = 0, .height = 0, .pixels = NULL}, 5, 5, 0, 1, QVL_ERROR_ARGUMENT,
+                   "without pixels");
+    expect_refused((qvl_image){.width = 0, .height = 1, .pixels = pixel}, 5, 5, 0, 1, QVL_ERROR_ARGUMENT,
+                   "nothing to resize");
+    expect_refused((qvl_image){.width = 1, .height = -4, .pixels = pixel}, 5, 5, 0, 1, QVL_ERROR_ARGUMENT,
+                   "nothing to resize");
+    expect_refused((qvl_image){.width = INT64_MAX, .height = INT64_MAX, .pixels = pixel}, 5, 5, 0, 1,
+                   QVL_ERROR_LIMIT, "resize from");
     expect_refused(one, 5, 5, 3, 1, QVL_ERROR_ARGUMENT, "preset is 3; allowed are 0 to 2");
     expect_refused(one, 5, 5, 0, 257, QVL_ERROR_ARGUMENT, "threads is 257");
 }

@@ -5,3 +5,5 @@ qvl_test(test_patches preprocess/test_patches.c ${PREPROCESS_SUPPORT})
 qvl_test(test_reference_fixtures preprocess/test_reference_fixtures.c ${PREPROCESS_SUPPORT})
 
 qvl_oracle_test(oracle_preprocess preprocess_oracle.py)
+qvl_test(test_coordinates preprocess/test_coordinates.c)
+target_link_libraries(test_coordinates PRIVATE m)

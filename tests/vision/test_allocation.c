@@ -1,7 +1,7 @@
-/* Every allocation of opening a model, encoding a picture and saving the features is made to fail once: each
- * failure is a reported error, nothing leaks, and the next try works. The C library's own malloc family is
- * interposed for the whole process, so that cJSON's, libjpeg's and libpng's allocations fail too. Not built with
- * sanitizers, which bring their own. */
+/* Every allocation of opening a model, planning, encoding a picture and saving the features, or of computing and
+ * remembering a fingerprint, is made to fail once: each failure is a reported error, nothing leaks, and the next try
+ * works. The C library's own malloc family is interposed for the whole process, so that cJSON's, libjpeg's and
+ * libpng's allocations fail too. Not built with sanitizers, which bring their own. */
 #define _GNU_SOURCE
 #include "qvl.h"
 
@@ -66,7 +66,15 @@ static void ignore_tap(const qvl_tensor *tensor, void *user) {
     (void)user;
 }
 
-static qvl_status encode_and_save(const char *picture, const char *out, bool taps, qvl_error *error) {
+/* What is tried again and again. out: a file that must not be there after a failure. */
+typedef struct attempt {
+    qvl_status (*run)(const struct attempt *a, const char *out, qvl_error *error);
+    const char *input;
+    bool taps;
+} attempt;
+
+static qvl_status encode_and_save(const attempt *a, const char *out, qvl_error *error) {
+    const char *picture = a->input;
     qvl_model_options options;
     qvl_model_options_init(&options);
     options.threads = 2;
@@ -83,8 +91,11 @@ static qvl_status encode_and_save(const char *picture, const char *out, bool tap
         qvl_preprocess_options preprocess;
         qvl_preprocess_options_init(&preprocess);
         preprocess.max_pixels = 65536;
-        encode.tap = taps ? ignore_tap : NULL;
-        status = qvl_encode(session, inputs, 2, &preprocess, &encode, &features, error);
+        encode.tap = a->taps ? ignore_tap : NULL;
+        qvl_plan plan;
+        status = qvl_plan_inputs(model, inputs, 2, &preprocess, &plan, error);
+        qvl_plan_free(&plan);
+        if (!status) status = qvl_encode(session, inputs, 2, &preprocess, &encode, &features, error);
     }
     if (!status) {
         qvl_tensor t = {.name = "image_embeds",
@@ -101,21 +112,40 @@ static qvl_status encode_and_save(const char *picture, const char *out, bool tap
     return status;
 }
 
-static void fail_each_allocation(const char *picture, bool taps) {
+/* A folder in MLX's layout, its fingerprint not remembered yet. */
+static qvl_status open_and_fingerprint(const attempt *a, const char *out, qvl_error *error) {
+    (void)out;
+    char memory[300], command[320], hex[QVL_FINGERPRINT_HEX];
+    snprintf(memory, sizeof memory, "%s/memory", a->input);
+    snprintf(command, sizeof command, "rm -rf '%s'", memory);
+    long left = atomic_exchange(&countdown, -1);
+    assert_int_equal(system(command), 0);
+    atomic_store(&countdown, left);
+    qvl_model_options options;
+    qvl_model_options_init(&options);
+    options.threads = 2;
+    qvl_model *model = NULL;
+    qvl_status status = qvl_model_open(a->input, &options, &model, error);
+    if (!status) status = qvl_model_fingerprint(model, memory, hex, error);
+    if (status == QVL_OK) assert_int_equal(strlen(hex), 64);
+    qvl_model_close(&model);
+    return status;
+}
+
+static void fail_each_allocation(const attempt *a, long least) {
     char out[] = "/tmp/qvl-allocation-XXXXXX";
     int fd = mkstemp(out);
     assert_true(fd >= 0);
     close(fd);
     qvl_error error = {0};
-    assert_int_equal(encode_and_save(picture, out, taps, &error),
-                     QVL_OK); /* what stays allocated, stays from here */
+    assert_int_equal(a->run(a, out, &error), QVL_OK); /* what stays allocated, stays from here */
     unlink(out);
     long before = atomic_load(&live), failed = 0;
     for (long n = 1;; n++) {
         unlink(out);
         memset(&error, 0, sizeof error);
         atomic_store(&countdown, n);
-        qvl_status status = encode_and_save(picture, out, taps, &error);
+        qvl_status status = a->run(a, out, &error);
         long left = atomic_exchange(&countdown, -1);
         if (atomic_load(&live) != before)
             fail_msg("allocation %ld failed: %ld blocks leaked (%s)", n, atomic_load(&live) - before,
@@ -130,22 +160,35 @@ static void fail_each_allocation(const char *picture, bool taps) {
             fail_msg("allocation %ld failed: status %s, message '%s'", n, qvl_status_name(status), error.message);
         if (access(out, F_OK) == 0) fail_msg("allocation %ld failed, but the file is there", n);
     }
-    printf("%s: %ld allocations failed in turn\n", picture, failed);
-    assert_true(failed > 100);
+    printf("%s: %ld allocations failed in turn\n", a->input, failed);
+    assert_true(failed > least);
     unlink(out);
 }
 
 static void test_jpeg(void **state) {
     (void)state;
-    fail_each_allocation(QVL_SOURCE_DIR "/examples/scene.jpg", false);
+    fail_each_allocation(&(attempt){encode_and_save, QVL_SOURCE_DIR "/examples/scene.jpg", false}, 100);
 }
 
 static void test_png_with_taps(void **state) {
     (void)state;
-    fail_each_allocation(QVL_SOURCE_DIR "/examples/chart.png", true);
+    fail_each_allocation(&(attempt){encode_and_save, QVL_SOURCE_DIR "/examples/chart.png", true}, 100);
+}
+
+static void test_fingerprint_of_mlx_folder(void **state) {
+    (void)state;
+    char scratch[] = "/tmp/qvl-allocation-XXXXXX", folder[64], command[512];
+    assert_non_null(mkdtemp(scratch));
+    snprintf(folder, sizeof folder, "%s/model", scratch);
+    snprintf(command, sizeof command, "'%s' --shape tiny-vl --naming sidecar '%s'", QVL_DEMO_MODEL_TOOL, folder);
+    assert_int_equal(system(command), 0);
+    fail_each_allocation(&(attempt){open_and_fingerprint, folder, false}, 30);
+    snprintf(command, sizeof command, "rm -rf '%s'", scratch);
+    assert_int_equal(system(command), 0);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_jpeg), cmocka_unit_test(test_png_with_taps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_jpeg), cmocka_unit_test(test_png_with_taps),
+                                       cmocka_unit_test(test_fingerprint_of_mlx_folder)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,23 @@
 
     python tools/oracle/make_media_fixtures.py
 
-expected.json holds size and SHA-256 of the RGB8 bytes for each file, made with the versions it names.
+expected.json holds, for each file, what its header says, and size and SHA-256 of the RGB8 bytes under the default
+policies and under `--policy reference`, made with the versions it names.
+
+Some files stay as they are, because Pillow cannot write them: deep_*.avif, of 10 and 12 bits, made by FFmpeg 5.1
+(`ffmpeg -i PICTURE -pix_fmt yuv420p10le -c:v libaom-av1 -still-picture 1 -crf 20 FILE`), for which Pillow still says what
+they are; and refused_grid.avif, made of two tiles by libavif 0.11 (`avifenc --grid 2x1`).
 """
 
 import hashlib
+import io
 import json
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, features
 
+import media_formats as mf
 import media_pictures as mp
 
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "media"
@@ -65,21 +72,38 @@ def pngs(rng):
     return pictures
 
 
+def entry(name, data, default):
+    """A picture of expected.json."""
+    reference, image = mp.reference(data), Image.open(io.BytesIO(data))
+    orientation = image.getexif().get(0x0112, 1)
+    facts = {"file": name, "format": {"WEBP": "WebP"}.get(image.format, image.format), "orientation": orientation}
+    for policy, rgb in (("default", default), ("reference", reference)):
+        size = {"width": rgb.shape[1], "height": rgb.shape[0]}
+        facts[policy] = size | {"sha256": hashlib.sha256(rgb.tobytes()).hexdigest()}
+    return facts
+
+
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     for old in FOLDER.glob("*.*"):
-        old.unlink()
+        if not old.name.startswith(("deep_", "refused_grid")):
+            old.unlink()
     rng = np.random.default_rng(20240501)
-    pictures = [(name, data, mp.pillow_rgb(data)) for name, data in jpegs(rng).items()]
-    pictures += [(name, png.data, png.rgb()) for name, png in pngs(rng).items()]
+    pictures = [(name, data, mp.default(data)) for name, data in jpegs(rng).items()]
+    pictures += [(name, png.data, png.default()) for name, png in pngs(rng).items()]
+    small = mf.all_cases(rng, lambda: tuple(int(n) for n in rng.integers(5, 21, 2)))
+    pictures += [(name, data, mp.default(data)) for name, data in small]
+    pictures += [(path.name, path.read_bytes(), mp.default(path.read_bytes())) for path in sorted(FOLDER.glob("deep_*"))]
     entries = []
-    for name, data, rgb in pictures:
+    for name, data, default in pictures:
         (FOLDER / name).write_bytes(data)
-        digest = hashlib.sha256(rgb.tobytes()).hexdigest()
-        entries.append({"file": name, "width": rgb.shape[1], "height": rgb.shape[0], "sha256": digest})
-    made_with = {"Pillow": Image.__version__, "libjpeg-turbo": features.version("libjpeg_turbo")}
-    text = json.dumps({"made_with": made_with, "pictures": entries}, indent=1)
-    (FOLDER / "expected.json").write_text(text + "\n")
+        entries.append(entry(name, data, default))
+    alpha = mf.save(mf.with_alpha((16, 12), rng), "AVIF", quality=40)
+    (FOLDER / "refused_alpha.avif").write_bytes(alpha)
+    libraries = ("libjpeg_turbo", "webp", "libtiff", "avif")
+    made_with = {"Pillow": Image.__version__} | {name: features.version(name) for name in libraries}
+    lines = ",\n".join("  " + json.dumps(facts) for facts in entries)
+    (FOLDER / "expected.json").write_text(f'{{"made_with": {json.dumps(made_with)},\n "pictures": [\n{lines}\n]}}\n')
     total = sum(path.stat().st_size for path in FOLDER.iterdir())
     print(f"{len(entries)} pictures, {total} bytes in {FOLDER}")
 

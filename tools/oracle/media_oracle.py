@@ -1,11 +1,13 @@
-"""Decoding against Pillow, live: every JPEG and PNG kind as random pictures, byte for byte, and cut files.
+"""Decoding against Pillow, live and byte for byte: every kind of every format as random pictures, under the default
+policies, under `--policy reference` and on a colour; what headers alone say; cut files; EXIF of all kinds.
 
     python tools/oracle/media_oracle.py [--seed N]
 
-Pillow's wheel has a libjpeg-turbo of its own, newer than Debian's; both versions are printed.
+Pillow's wheel has decoders of its own, newer than Debian's; both versions are printed.
 """
 
 import argparse
+import collections
 import io
 import subprocess
 import sys
@@ -15,8 +17,26 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, features
 
+import media_formats as mf
 import media_pictures as mp
 import qvl_ctypes as qvl
+
+COLOUR = (200, 30, 90)
+LIBRARIES = {  # as Pillow's features call them: as pkg-config does
+    "libjpeg_turbo": "libjpeg", "webp": "libwebp", "libtiff": "libtiff-4", "avif": "libavcodec",
+}
+
+
+class Case:
+    """A picture and what it must become; without expectations, what Pillow makes of its bytes."""
+
+    def __init__(self, name, data, default=mp.default):
+        self.name, self.data = name, data
+        self.wanted = [
+            ("reference", {}, mp.reference(data)),
+            ("default", {}, default(data)),
+            ("default", {"alpha_colour": COLOUR}, default(data, COLOUR)),
+        ]
 
 
 def random_size(rng):
@@ -53,7 +73,7 @@ def jpeg_cases(rng):
 
 
 def png_cases(rng):
-    """(name, bytes, expected) of every colour type, depth, interlacing and transparency."""
+    """Every colour type, depth, interlacing and transparency."""
     names = {mp.GRAY: "gray", mp.RGB: "rgb", mp.PALETTE: "palette", mp.GRAY_ALPHA: "gray-alpha", mp.RGBA: "rgba"}
     for colour, name in names.items():
         for depth in mp.DEPTHS[colour]:
@@ -61,7 +81,7 @@ def png_cases(rng):
                 for transparent in (False, True) if colour in (mp.GRAY, mp.RGB, mp.PALETTE) else (False,):
                     png = mp.random_png(colour, depth, *random_size(rng), rng, interlaced, transparent)
                     tail = ("-interlaced" if interlaced else "") + ("-trns" if transparent else "")
-                    yield f"{name}-{depth}{tail}.png", png.data, png.rgb()
+                    yield Case(f"{name}-{depth}{tail}.png", png.data, lambda _, *colour, png=png: png.default(*colour))
     photo = Image.fromarray(mp.photo(*random_size(rng), rng))
     alpha = Image.fromarray(mp.photo(*photo.size, rng)[:, :, 0])
     with_alpha = photo.copy()
@@ -73,7 +93,7 @@ def png_cases(rng):
     for mode, image in written.items():
         out = io.BytesIO()
         image.save(out, "PNG")
-        yield f"pillow-{mode}.png", out.getvalue(), mp.pillow_rgb(out.getvalue())
+        yield Case(f"pillow-{mode}.png", out.getvalue())
 
 
 def difference(got, expected):
@@ -88,20 +108,55 @@ def difference(got, expected):
             f"channel {c}: {got[y, x, c]}, expected {expected[y, x, c]}")
 
 
+def fault_of(source, policy, options, expected):
+    """What is wrong with reading source, in words, or None."""
+    try:
+        got, facts = qvl.read_image(source, policy, **options)
+        probed = qvl.probe_image(source, policy, **options)
+    except qvl.QvlError as error:
+        return str(error)
+    if probed != facts:
+        return f"the header alone says {probed}, reading says {facts}"
+    return difference(got, expected)
+
+
 def check_pictures(folder, cases):
-    """Each as a file and as bytes. Returns what is wrong."""
+    """Each as a file and as bytes, under all policies. Returns what is wrong."""
     faults = []
-    for name, data, expected in cases:
-        path = folder / name
-        path.write_bytes(data)
-        for source in (path, data):
-            try:
-                fault = difference(qvl.read_image(source), expected)
-            except qvl.QvlError as error:
-                fault = str(error)
-            if fault:
-                faults.append(f"{name}: {fault}")
+    for case in cases:
+        path = folder / case.name
+        path.write_bytes(case.data)
+        for policy, options, expected in case.wanted:
+            for source in (path, case.data):
+                fault = fault_of(source, policy, options, expected)
+                if fault:
+                    faults.append(f"{case.name}, {policy} {options}: {fault}")
     return faults
+
+
+def check_exif(rng, count=2000):
+    """EXIF blocks, whole, odd and cut: the same orientation as Pillow's, or none where Pillow gives up. A tag that says
+    it has more or fewer values than one is malformed; Pillow would take the first."""
+    jpeg, faults, turned = mp.jpeg(mp.photo(3, 2, rng), quality=90), [], 0
+    for _ in range(count):
+        endian, kind, values = "<>"[rng.integers(2)], (3, 4)[rng.integers(2)], int(rng.choice([1, 1, 1, 1, 0, 2]))
+        block = mf.exif_block(int(rng.integers(0, 11)), endian, kind, values, int(rng.choice([0x0112, 0x0111])))
+        block = block[:int(rng.choice([len(block), len(block), rng.integers(0, len(block))]))]
+        data = mf.jpeg_with_exif(jpeg, block)
+        try:
+            expected = Image.open(io.BytesIO(data)).getexif().get(0x0112, 1) if values == 1 else 1
+        except Exception:  # Pillow has many ways to give up here
+            expected = 1
+        got = qvl.probe_image(data)["orientation"]
+        turned += got != 1
+        if got != (expected if expected in range(1, 9) else 1):
+            faults.append(f"EXIF {block.hex()}: orientation {got}, Pillow says {expected}")
+    print(f"{count} EXIF blocks, {turned} of them with an orientation")
+    return faults
+
+
+def read_bytes(data):
+    return qvl.read_image(data, "reference")[0]
 
 
 def read_or_none(read, data):
@@ -116,7 +171,7 @@ def check_cuts(cases):
     faults, cuts, whole = [], 0, 0
     for name, data in cases:
         for count in range(4, len(data)):
-            got, expected = read_or_none(qvl.read_image, data[:count]), read_or_none(mp.pillow_rgb, data[:count])
+            got, expected = read_or_none(read_bytes, data[:count]), read_or_none(mp.reference, data[:count])
             cuts += 1
             if (got is None) != (expected is None):
                 faults.append(f"{name} cut to {count} of {len(data)}: {'refused' if got is None else 'read'}")
@@ -129,9 +184,10 @@ def check_cuts(cases):
     return faults
 
 
-def debian_libjpeg():
-    found = subprocess.run(["pkg-config", "--modversion", "libjpeg"], capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "of unknown version"
+def versions():
+    for feature, package in LIBRARIES.items():
+        found = subprocess.run(["pkg-config", "--modversion", package], capture_output=True, text=True, check=False)
+        yield f"{feature} {features.version(feature)} ({found.stdout.strip() or 'unknown'})"
 
 
 def main():
@@ -139,16 +195,19 @@ def main():
     parser.add_argument("--seed", type=int, default=int(np.random.SeedSequence().entropy % (1 << 32)))
     seed = parser.parse_args().seed
     rng = np.random.default_rng(seed)
-    print(f"seed {seed}; Pillow {Image.__version__} with libjpeg-turbo {features.version('libjpeg_turbo')}, "
-          f"qvl with libjpeg-turbo {debian_libjpeg()}")
+    print(f"seed {seed}; Pillow {Image.__version__}; its libraries (and qvl's): {', '.join(versions())}")
 
     jpegs = list(jpeg_cases(rng))
-    cases = [(name, data, mp.pillow_rgb(data)) for name, data in jpegs] + list(png_cases(rng))
+    cases = [Case(name, data) for name, data in jpegs] + list(png_cases(rng))
+    cases += [Case(name, data) for name, data in mf.all_cases(rng, lambda: random_size(rng))]
+    kinds = collections.Counter(case.name.rsplit(".", 1)[1] for case in cases)
     with tempfile.TemporaryDirectory() as folder:
         faults = check_pictures(Path(folder), cases)
-    print(f"{len(cases)} pictures, {len(jpegs)} JPEG and {len(cases) - len(jpegs)} PNG, each as file and as bytes")
+    print(f"{len(cases)} pictures ({', '.join(f'{count} {kind}' for kind, count in kinds.items())}), each as file and as "
+          "bytes, under the default and the reference policies and on a colour")
     small = [case for case in jpegs if len(case[1]) < 2500]
     faults += check_cuts([small[i] for i in rng.permutation(len(small))[:8]])
+    faults += check_exif(rng)
 
     for fault in faults[:40]:
         print("DIFFERENT", fault)

@@ -7,10 +7,13 @@ most 16-bit ones. What a picture must become is always Pillow's decoding, with o
 
 import io
 import struct
+import warnings
 import zlib
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
+
+warnings.filterwarnings("ignore", "Palette images with Transparency")  # that is what is tested
 
 GRAY, RGB, PALETTE, GRAY_ALPHA, RGBA = 0, 2, 3, 4, 6  # PNG colour types
 CHANNELS = {GRAY: 1, RGB: 3, PALETTE: 1, GRAY_ALPHA: 2, RGBA: 4}
@@ -32,25 +35,30 @@ def photo(width, height, rng):
 # ---- what a picture must become
 
 
-def on_white(image):
-    """Pillow's paste on white with the alpha as mask."""
-    white = Image.new("RGB", image.size, (255, 255, 255))
-    white.paste(image, mask=image.getchannel("A"))
-    return np.asarray(white)
+def reference(data):
+    """Under qvl's `--policy reference`: Pillow's plain conversion."""
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
 
 
-def pillow_rgb(data):
-    """Pillow's decoding of bytes under qvl's default policies: alpha on white, 16-bit grey by its high byte."""
+def default(data, colour=(255, 255, 255)):
+    """Under qvl's default policies, in Pillow's operations: upright, alpha pasted on a colour, 16-bit grey by its high
+    byte."""
     image = Image.open(io.BytesIO(data))
     image.load()
-    if image.mode == "I;16":
-        high = (np.asarray(image) >> 8).astype(np.uint8)
-        return np.stack([high] * 3, -1)
-    if image.mode == "P" and "transparency" in image.info:
-        image = image.convert("RGBA")
-    if image.mode in ("LA", "RGBA"):
-        return on_white(image)
-    return np.asarray(image.convert("RGB"))
+    shown = image
+    if image.mode in ("I;16", "I;16B"):
+        shown = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    elif "transparency" in image.info or image.mode in ("LA", "PA", "RGBA"):
+        shown = pasted(image.convert("RGBA"), colour)
+    shown.info["exif"] = image.getexif().tobytes()
+    return np.asarray(ImageOps.exif_transpose(shown).convert("RGB"))
+
+
+def pasted(rgba, colour=(255, 255, 255)):
+    """Pillow's paste on a colour with the alpha as mask."""
+    ground = Image.new("RGB", rgba.size, colour)
+    ground.paste(rgba, mask=rgba.getchannel("A"))
+    return ground
 
 
 # ---- JPEG
@@ -103,7 +111,7 @@ def jpeg_ycck(width, height, rng, **options):
 # ---- PNG
 
 
-def _chunk(kind, body):
+def chunk(kind, body):
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
@@ -133,7 +141,7 @@ class Png:
     """A PNG file made of samples [height, width, channels] at the file's own depth.
 
     alphas: the tRNS of a palette, bytes. key: the transparent colour, one sample per channel, of grey and RGB.
-    rgb() is Pillow's decoding, except with a key: Pillow compares the key with samples that it has already scaled or
+    default() is Pillow's decoding, except with a key: Pillow compares the key with samples that it has already scaled or
     cut to 8 bits, so that it is right at depths 1 and 8 only. There the alpha follows from the samples, as the PNG
     specification says, and Pillow does the rest.
     """
@@ -152,7 +160,7 @@ class Png:
         stream = zlib.compress(self._scanlines(interlaced, rng or np.random.default_rng(0)))
         half = len(stream) // 2
         chunks += [(b"IDAT", stream[:half]), (b"IDAT", stream[half:]), (b"tEXt", b"Title\0x"), (b"IEND", b"")]
-        self.data = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in chunks)
+        self.data = b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*parts) for parts in chunks)
 
     def _scanlines(self, interlaced, rng):
         out = b""
@@ -168,17 +176,17 @@ class Png:
                 above = row
         return out
 
-    def rgb(self):
+    def default(self, colour=(255, 255, 255)):
         if self.key is None:
-            return pillow_rgb(self.data)
+            return default(self.data, colour)
         opaque = (self.samples != np.array(self.key)).any(-1)
         top = (1 << self.depth) - 1
         eight = self.samples >> 8 if self.depth == 16 else self.samples * 255 // top
         colours = np.broadcast_to(eight, (self.height, self.width, 3))
         rgba = np.concatenate([colours, np.where(opaque, 255, 0)[:, :, None]], -1).astype(np.uint8)
-        expected = on_white(Image.frombytes("RGBA", (self.width, self.height), rgba.tobytes()))
+        expected = np.asarray(pasted(Image.frombytes("RGBA", (self.width, self.height), rgba.tobytes()), colour))
         if self.depth in (1, 8):
-            assert (on_white(Image.open(io.BytesIO(self.data)).convert("RGBA")) == expected).all()
+            assert (np.asarray(pasted(Image.open(io.BytesIO(self.data)).convert("RGBA"), colour)) == expected).all()
         return expected
 
 

@@ -80,7 +80,8 @@ class ModelInfo(ctypes.Structure):
         ("image_limits", Limits), ("image_limits_source", c_char_p),
         ("image_mean", c_float * 3), ("image_std", c_float * 3),
         ("rescale_factor", c_double),
-        ("tensor_prefix", c_char_p), ("tensor_dtype", c_char_p),
+        ("tensor_source", c_char_p), ("tensor_prefix", c_char_p), ("tensor_layout", c_char_p),
+        ("tensor_dtype", c_char_p),
         ("tensor_count", c_int32), ("file_count", c_int32), ("parameter_count", c_int64),
         ("compute_dtype", c_int32), ("kernels", c_char_p), ("threads", c_int32),
     ]
@@ -89,7 +90,14 @@ class ModelInfo(ctypes.Structure):
 class Input(ctypes.Structure):
     _fields_ = [
         ("kind", c_int32), ("name", c_char_p), ("bytes", c_void_p), ("byte_count", c_size_t),
-        ("width", c_int64), ("height", c_int64), ("row_stride", c_size_t),
+        ("width", c_int64), ("height", c_int64), ("row_stride", c_size_t), ("limits", Limits),
+    ]
+
+
+class MediaOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t), ("max_pixels", c_int64), ("orientation", c_int32), ("alpha", c_int32),
+        ("alpha_colour", c_uint8 * 3), ("gray16", c_int32),
     ]
 
 
@@ -97,7 +105,7 @@ class PreprocessOptions(ctypes.Structure):
     _fields_ = [
         ("size", c_size_t), ("preset", c_int32),
         ("min_pixels", c_int64), ("max_pixels", c_int64), ("min_tokens", c_int64), ("max_tokens", c_int64),
-        ("width", c_int64), ("height", c_int64), ("max_source_pixels", c_int64),
+        ("width", c_int64), ("height", c_int64), ("media", MediaOptions),
     ]
 
 
@@ -108,10 +116,16 @@ class EncodeOptions(ctypes.Structure):
     ]
 
 
+class Stored(ctypes.Structure):
+    _fields_ = [
+        ("format", c_char_p), ("width", c_int64), ("height", c_int64), ("orientation", c_int32), ("oriented", c_bool),
+    ]
+
+
 class Item(ctypes.Structure):
     _fields_ = [
         ("grid", Grid), ("tokens", c_int64), ("source_width", c_int64), ("source_height", c_int64),
-        ("width", c_int64), ("height", c_int64),
+        ("width", c_int64), ("height", c_int64), ("stored", Stored),
     ]
 
 
@@ -124,7 +138,7 @@ class Features(ctypes.Structure):
 
 
 class Image(ctypes.Structure):
-    _fields_ = [("width", c_int64), ("height", c_int64), ("pixels", POINTER(c_uint8))]
+    _fields_ = [("width", c_int64), ("height", c_int64), ("pixels", POINTER(c_uint8)), ("stored", Stored)]
 
 
 class Patches(ctypes.Structure):
@@ -149,6 +163,7 @@ def _declare(library):
         "qvl_model_open": (c_int32, [c_char_p, POINTER(ModelOptions), handle, error]),
         "qvl_model_close": (None, [handle]),
         "qvl_model_get_info": (POINTER(ModelInfo), [c_void_p]),
+        "qvl_model_fingerprint": (c_int32, [c_void_p, c_char_p, POINTER(c_char), error]),
         "qvl_session_open": (c_int32, [c_void_p, handle, error]),
         "qvl_session_close": (None, [handle]),
         "qvl_encode": (
@@ -156,7 +171,10 @@ def _declare(library):
             [c_void_p, POINTER(Input), c_size_t, POINTER(PreprocessOptions), POINTER(EncodeOptions),
              POINTER(Features), error]),
         "qvl_features_free": (None, [POINTER(Features)]),
-        "qvl_image_read": (c_int32, [POINTER(Input), c_int64, POINTER(Image), error]),
+        "qvl_media_options_init": (None, [POINTER(MediaOptions)]),
+        "qvl_media_options_reference": (None, [POINTER(MediaOptions)]),
+        "qvl_image_read": (c_int32, [POINTER(Input), POINTER(MediaOptions), POINTER(Image), error]),
+        "qvl_image_probe": (c_int32, [POINTER(Input), POINTER(MediaOptions), POINTER(Image), error]),
         "qvl_image_free": (None, [POINTER(Image)]),
         "qvl_preprocess": (
             c_int32,
@@ -232,7 +250,7 @@ def _image_view(array):
     if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
         raise TypeError(f"need uint8 [height, width, 3], got {array.dtype} {array.shape}")
     pixels = array.ctypes.data_as(POINTER(c_uint8))
-    return Image(array.shape[1], array.shape[0], pixels), array
+    return Image(width=array.shape[1], height=array.shape[0], pixels=pixels), array
 
 
 def _image_views(arrays):
@@ -266,6 +284,7 @@ def _items_of(result):
         item = result.items[i]
         entry = {name: getattr(item, name) for name in names}
         entry["grid"] = (item.grid.t, item.grid.h, item.grid.w)
+        entry["stored"] = {name: getattr(item.stored, name) for name, _ in Stored._fields_}
         items.append(entry)
     return items
 
@@ -311,13 +330,41 @@ def resize(array, width, height, preset="transformers", threads=1):
     return _image_take(out)
 
 
-def read_image(source, max_pixels=0):
-    """A path (str or Path), or the bytes of an encoded picture, to an array."""
+def read_image(source, policy="default", **options):
+    """A path (str or Path), or the bytes of an encoded picture, to (array, facts).
+
+    policy: "default" or "reference"; keywords are fields of qvl_media_options. facts: see probe_image.
+    """
+    image = _read(lib.qvl_image_read, source, policy, options)
+    facts = _facts(image)
+    return _image_take(image), facts
+
+
+def probe_image(source, policy="default", **options):
+    """A dict of what read_image would give, from the header: size (width, height), stored_size, format, orientation,
+    oriented."""
+    return _facts(_read(lib.qvl_image_probe, source, policy, options))
+
+
+def _read(function, source, policy, fields):
     value, kept = _input_of(source)
     image, error = Image(), Error()
-    _check(lib.qvl_image_read(byref(value), max_pixels, byref(image), byref(error)), error)
+    options = _options(MediaOptions, lib.qvl_media_options_init, {})
+    if policy == "reference":
+        lib.qvl_media_options_reference(byref(options))
+    for name, field in fields.items():
+        setattr(options, name, field)
+    _check(function(byref(value), byref(options), byref(image), byref(error)), error)
     del kept
-    return _image_take(image)
+    return image
+
+
+def _facts(image):
+    stored = image.stored
+    return {
+        "size": (image.width, image.height), "stored_size": (stored.width, stored.height),
+        "format": stored.format.decode(), "orientation": stored.orientation, "oriented": stored.oriented,
+    }
 
 
 def load_tensors(path):
@@ -363,6 +410,13 @@ class Model:
     def info(self):
         """The ModelInfo struct; valid until close."""
         return lib.qvl_model_get_info(self._model).contents
+
+    def fingerprint(self, memory_folder=None):
+        """Of the tower's weights, 64 hex digits. memory_folder: where results are remembered."""
+        text, error = ctypes.create_string_buffer(65), Error()
+        memory = None if memory_folder is None else os.fsencode(memory_folder)
+        _check(lib.qvl_model_fingerprint(self._model, memory, text, byref(error)), error)
+        return text.value.decode()
 
     def _session_handle(self):
         if not self._session:

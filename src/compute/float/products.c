@@ -1,8 +1,11 @@
 /* y = a W^T + b in blocks of rows x columns, one block a task. A block's sums stay in the worker's scratch over
  * all of k; what becomes of them (store, add, gelu) happens when the last chunk is in. */
-#include "compute/context.h"
+#include "compute/float/layout.h"
 
 #include <string.h>
+
+/* Sums over k run in chunks of 256: each chunk from zero, chunk sums added in order. */
+#define K_CHUNK 256
 
 #define BLOCK_ROWS 144 /* 144 x 256 floats of the operand stay in L2 while six panels pass */
 #define BLOCK_PANELS 6
@@ -39,8 +42,8 @@ static void product_block(void *user, int64_t task, int worker) {
     float *sums = qvl_pool_scratch(job->compute->pool, worker);
     float *buffer = sums + BLOCK_ROWS * BLOCK_PANELS * QVL_PANEL;
     const float *a = (const float *)job->a->data + row * k;
-    for (int64_t first = 0; first < k; first += QVL_K_CHUNK) {
-        int64_t chunk = k - first < QVL_K_CHUNK ? k - first : QVL_K_CHUNK;
+    for (int64_t first = 0; first < k; first += K_CHUNK) {
+        int64_t chunk = k - first < K_CHUNK ? k - first : K_CHUNK;
         for (int64_t p = 0; p < panels; p++) {
             const float *b = panel_chunk(job, panel + p, first, chunk, buffer);
             kernels->product(rows, QVL_PANEL, chunk, a + first, k, b, QVL_PANEL, sums + p * QVL_PANEL, ldc,
@@ -51,23 +54,15 @@ static void product_block(void *user, int64_t task, int worker) {
                     job->out + row * n + column, n);
 }
 
-static void run_product(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, qvl_epilogue kind,
-                        bool round, float *out) {
-    product_job job = {compute, a, w, kind, round, out, qvl_ceil_div(a->rows, BLOCK_ROWS)};
+void qvl_float_product(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, qvl_epilogue kind,
+                       float *stream, qvl_operand *operand) {
+    product_job job = {compute,
+                       a,
+                       w,
+                       kind,
+                       operand && compute->round,
+                       operand ? operand->data : stream,
+                       qvl_ceil_div(a->rows, BLOCK_ROWS)};
     int64_t column_blocks = qvl_ceil_div(w->n, BLOCK_PANELS * QVL_PANEL);
     qvl_pool_run(compute->pool, job.row_blocks * column_blocks, product_block, &job);
-}
-
-void qvl_matmul(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, float *y) {
-    run_product(compute, a, w, QVL_EPILOGUE_STORE, false, y);
-}
-
-void qvl_matmul_add(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, float *y) {
-    run_product(compute, a, w, QVL_EPILOGUE_ADD, false, y);
-}
-
-void qvl_matmul_gelu(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, qvl_gelu kind,
-                     qvl_operand *out) {
-    run_product(compute, a, w, kind == QVL_GELU_TANH ? QVL_EPILOGUE_TANH : QVL_EPILOGUE_ERF, compute->round,
-                out->data);
 }

@@ -3,10 +3,9 @@
  *
  * Layout of qvl_heads, all float, values rounded in bf16 mode:
  *   q  [heads][rows][head_dim]
- *   k  [heads][panels][head_dim][32]  a panel is 32 keys of one segment, zero beyond its end; segment s that
- * starts at row r begins with panel r/32 + s, which keeps segments apart without a table v
- * [heads][rows][value_width]     head_dim rounded up to 16, zero beyond head_dim */
-#include "compute/context.h"
+ *   k  [heads][panels][head_dim][32]  a panel is 32 keys of one segment (a segment unit, context.h), zero beyond its end
+ *   v  [heads][rows][value_width]     head_dim rounded up to 16, zero beyond head_dim */
+#include "compute/float/layout.h"
 
 #include "base/bf16.h"
 
@@ -24,7 +23,7 @@ typedef struct heads_layout {
 
 static heads_layout layout_of(const qvl_heads *heads, const qvl_segments *segments) {
     heads_layout l = {0};
-    l.panels = heads->rows / QVL_PANEL + segments->count + 1;
+    l.panels = qvl_segment_units(segments, heads->rows, QVL_PANEL);
     l.value_width = qvl_ceil_div(heads->head_dim, 16) * 16;
     l.q_head = heads->rows * heads->head_dim;
     l.k_head = l.panels * heads->head_dim * QVL_PANEL;
@@ -35,25 +34,10 @@ static heads_layout layout_of(const qvl_heads *heads, const qvl_segments *segmen
     return l;
 }
 
-size_t qvl_heads_bytes(const qvl_compute *compute, int64_t rows, int64_t heads, int64_t head_dim,
-                       const qvl_segments *segments) {
-    (void)compute;
-    qvl_heads shape = {rows, heads, head_dim, NULL};
+size_t qvl_float_heads_bytes(int64_t rows, int64_t heads, int64_t head_dim, const qvl_segments *segments) {
+    qvl_heads shape = {.rows = rows, .heads = heads, .head_dim = head_dim};
     heads_layout l = layout_of(&shape, segments);
     return (size_t)heads * (size_t)(l.q_head + l.k_head + l.v_head) * sizeof(float);
-}
-
-/* The last segment whose key(s) <= value, where key grows with s: start[s] / unit + s. */
-static int64_t find_segment(const qvl_segments *segments, int64_t unit, bool add_index, int64_t value) {
-    int64_t low = 0, high = segments->count - 1;
-    while (low < high) {
-        int64_t mid = (low + high + 1) / 2;
-        if (segments->start[mid] / unit + (add_index ? mid : 0) <= value)
-            low = mid;
-        else
-            high = mid - 1;
-    }
-    return low;
 }
 
 /* ---- from rows of [q k v] to heads */
@@ -67,12 +51,6 @@ typedef struct split_job {
     heads_layout layout;
 } split_job;
 
-/* y[m] = x[m] c[m] - x[m+half] s[m]; y[m+half] = x[m+half] c[m] + x[m] s[m] */
-static void rotate(int64_t half, const float *x, const float *c, const float *s, float *y) {
-    for (int64_t m = 0; m < half; m++) y[m] = x[m] * c[m] - x[m + half] * s[m];
-    for (int64_t m = 0; m < half; m++) y[m + half] = x[m + half] * c[m] + x[m] * s[m];
-}
-
 static void split_row_of_head(const split_job *job, int64_t row, int64_t head, int64_t segment, float *scratch) {
     const heads_layout *l = &job->layout;
     const qvl_kernels *kernels = job->compute->kernels;
@@ -81,8 +59,8 @@ static void split_row_of_head(const split_job *job, int64_t row, int64_t head, i
     const float *c = job->cosine + row * half, *s = job->sine + row * half;
     float *q = l->q + head * l->q_head + row * hd;
     float *v = l->v + head * l->v_head + row * l->value_width;
-    rotate(half, x, c, s, q);
-    rotate(half, x + width, c, s, scratch);
+    qvl_rotate(half, x, c, s, q);
+    qvl_rotate(half, x + width, c, s, scratch);
     memcpy(v, x + 2 * width, (size_t)hd * sizeof(float));
     memset(v + hd, 0, (size_t)(l->value_width - hd) * sizeof(float));
     if (job->compute->round) {
@@ -91,7 +69,8 @@ static void split_row_of_head(const split_job *job, int64_t row, int64_t head, i
         kernels->round_bf16(hd, v, v);
     }
     int64_t start = job->segments->start[segment], end = job->segments->start[segment + 1], key = row - start;
-    float *panel = l->k + head * l->k_head + (start / QVL_PANEL + segment + key / QVL_PANEL) * hd * QVL_PANEL;
+    float *panel = l->k + head * l->k_head +
+                   (qvl_segment_unit(job->segments, segment, QVL_PANEL) + key / QVL_PANEL) * hd * QVL_PANEL;
     int64_t lane = key % QVL_PANEL;
     for (int64_t d = 0; d < hd; d++) panel[d * QVL_PANEL + lane] = scratch[d];
     if (row == end - 1)
@@ -104,7 +83,7 @@ static void split_rows(void *user, int64_t task, int worker) {
     float *scratch = qvl_pool_scratch(job->compute->pool, worker);
     int64_t first = task * QVL_PANEL, rows = job->heads->rows;
     int64_t end = first + QVL_PANEL < rows ? first + QVL_PANEL : rows;
-    int64_t first_segment = find_segment(job->segments, 1, false, first);
+    int64_t first_segment = qvl_segment_of_row(job->segments, first);
     for (int64_t head = 0; head < job->heads->heads; head++) {
         int64_t segment = first_segment;
         for (int64_t row = first; row < end; row++) {
@@ -114,21 +93,18 @@ static void split_rows(void *user, int64_t task, int worker) {
     }
 }
 
-size_t qvl_matmul_qkv_scratch(const qvl_compute *compute, int64_t rows, int64_t heads, int64_t head_dim) {
-    (void)compute;
+size_t qvl_float_qkv_scratch(int64_t rows, int64_t heads, int64_t head_dim) {
     return (size_t)rows * 3 * (size_t)heads * (size_t)head_dim;
 }
 
-void qvl_matmul_qkv(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, const float *cosine,
-                    const float *sine, const qvl_segments *segments, float *scratch, qvl_heads *out) {
-    qvl_matmul(compute, a, w, scratch);
+void qvl_float_matmul_qkv(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, const float *cosine,
+                          const float *sine, const qvl_segments *segments, float *scratch, qvl_heads *out) {
+    qvl_float_product(compute, a, w, QVL_EPILOGUE_STORE, scratch, NULL);
     split_job job = {compute, scratch, cosine, sine, segments, out, layout_of(out, segments)};
     qvl_pool_run(compute->pool, qvl_ceil_div(out->rows, QVL_PANEL), split_rows, &job);
 }
 
-void qvl_heads_read(qvl_compute *compute, const qvl_heads *in, const qvl_segments *segments, float *q, float *k,
-                    float *v) {
-    (void)compute;
+void qvl_float_heads_read(const qvl_heads *in, const qvl_segments *segments, float *q, float *k, float *v) {
     heads_layout l = layout_of(in, segments);
     int64_t hd = in->head_dim, segment = 0;
     for (int64_t row = 0; row < in->rows; row++) {
@@ -136,7 +112,8 @@ void qvl_heads_read(qvl_compute *compute, const qvl_heads *in, const qvl_segment
         int64_t start = segments->start[segment], key = row - start;
         for (int64_t head = 0; head < in->heads; head++) {
             const float *panel =
-                l.k + head * l.k_head + (start / QVL_PANEL + segment + key / QVL_PANEL) * hd * QVL_PANEL;
+                l.k + head * l.k_head +
+                (qvl_segment_unit(segments, segment, QVL_PANEL) + key / QVL_PANEL) * hd * QVL_PANEL;
             size_t to = (size_t)((row * in->heads + head) * hd);
             memcpy(q + to, l.q + head * l.q_head + row * hd, (size_t)hd * sizeof(float));
             memcpy(v + to, l.v + head * l.v_head + row * l.value_width, (size_t)hd * sizeof(float));
@@ -234,27 +211,27 @@ static void attend_slot(void *user, int64_t task, int worker) {
     const attention_job *job = user;
     const heads_layout *l = &job->layout;
     int64_t slot = task % job->slots, head = task / job->slots, hd = job->heads->head_dim;
-    int64_t s = find_segment(job->segments, QUERY_BLOCK, true, slot);
+    int64_t s = qvl_segment_of_unit(job->segments, slot, QUERY_BLOCK);
     int64_t start = job->segments->start[s], end = job->segments->start[s + 1];
-    int64_t first = start + (slot - start / QUERY_BLOCK - s) * QUERY_BLOCK;
+    int64_t first = start + (slot - qvl_segment_unit(job->segments, s, QUERY_BLOCK)) * QUERY_BLOCK;
     if (first >= end) return;
     query_block b = {head,
                      first,
                      end - first < QUERY_BLOCK ? end - first : QUERY_BLOCK,
                      end - start,
-                     l->k + head * l->k_head + (start / QVL_PANEL + s) * hd * QVL_PANEL,
+                     l->k + head * l->k_head + qvl_segment_unit(job->segments, s, QVL_PANEL) * hd * QVL_PANEL,
                      l->v + head * l->v_head + start * l->value_width};
     attend(job, &b, qvl_pool_scratch(job->compute->pool, worker));
 }
 
-void qvl_attention(qvl_compute *compute, const qvl_heads *qkv, const qvl_segments *segments, float scale,
-                   qvl_operand *out) {
+void qvl_float_attention(qvl_compute *compute, const qvl_heads *qkv, const qvl_segments *segments,
+                         qvl_operand *out) {
     attention_job job = {compute,
                          qkv,
                          segments,
                          layout_of(qkv, segments),
-                         scale * QVL_LOG2E,
+                         qkv->scale * QVL_LOG2E,
                          out->data,
-                         qkv->rows / QUERY_BLOCK + segments->count + 1};
+                         qvl_segment_units(segments, qkv->rows, QUERY_BLOCK)};
     qvl_pool_run(compute->pool, job.slots * qkv->heads, attend_slot, &job);
 }

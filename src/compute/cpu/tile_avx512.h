@@ -1,0 +1,243 @@
+/* What the tile kernels of every instruction set share: AVX-512 arithmetic around the products. For files built
+ * with AVX-512 F, BW, DQ, VL and BF16.
+ *
+ * Results here end as bf16 (relative steps of 2^-8), so powers of two come from a polynomial of degree 4 (relative
+ * error below 3e-6) and quotients from a reciprocal estimate with one Newton step. */
+#ifndef QVL_COMPUTE_CPU_TILE_AVX512_H
+#define QVL_COMPUTE_CPU_TILE_AVX512_H
+
+#include "compute/cpu/tile_kernels.h"
+#include "compute/cpu/v16_avx512.h"
+
+#include "compute/cpu/v16_math.h"
+
+#include <math.h>
+
+#define BLOCK_FLOATS (3 * 32 * 16) /* sums of 32 rows x 48 columns, [3 column tiles][32 rows][16] */
+
+/* 2^y: 0 far below, infinity far above. */
+INLINE v16 fast_exp2(v16 y) {
+    v16 r = _mm512_reduce_ps(y, _MM_FROUND_TO_NEG_INF); /* y - floor(y) */
+    v16 p = v16_fma(r, v16_set(0.0135341652f), v16_set(0.0520114658f));
+    p = v16_fma(p, r, v16_set(0.241442754f));
+    p = v16_fma(p, r, v16_set(0.693003835f));
+    p = v16_fma(p, r, v16_set(1.00000259f));
+    return _mm512_scalef_ps(p, y);
+}
+
+/* The same to 8e-5, for softmax numerators. */
+INLINE v16 coarse_exp2(v16 y) {
+    v16 r = _mm512_reduce_ps(y, _MM_FROUND_TO_NEG_INF);
+    v16 p = v16_fma(r, v16_set(0.0780244995f), v16_set(0.226067188f));
+    p = v16_fma(p, r, v16_set(0.695833529f));
+    p = v16_fma(p, r, v16_set(0.999925219f));
+    return _mm512_scalef_ps(p, y);
+}
+
+/* 1/d for d in 1..2^126 */
+INLINE v16 fast_reciprocal(v16 d) {
+    v16 r = _mm512_rcp14_ps(d);
+    return v16_mul(r, v16_fnma(d, r, v16_set(2.0f)));
+}
+
+/* x / (1 + 2^t), t = slope log2(e) (x + 0.044715 x^3). NaN goes through: it is min's second operand. */
+INLINE v16 fast_gelu_tanh(v16 x) {
+    const float slope = QVL_GELU_SLOPE * QVL_LOG2E;
+    v16 t = v16_mul(x, v16_fma(v16_mul(x, x), v16_set(slope * QVL_GELU_CUBIC), v16_set(slope)));
+    v16 e = fast_exp2(v16_min(v16_set(120.0f), t));
+    return v16_mul(x, fast_reciprocal(v16_add(e, v16_set(1.0f))));
+}
+
+INLINE void store_bf16_16(uint16_t *out, v16 x) {
+    _mm256_storeu_si256((__m256i *)(void *)out, (__m256i)_mm512_cvtneps_pbh(x));
+}
+
+INLINE void store_bf16_32(uint16_t *out, v16 low, v16 high) {
+    _mm512_storeu_si512((void *)out, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+}
+
+static void round_to_bf16(int64_t n, const float *x, uint16_t *out) {
+    for (int64_t i = 0; i < n; i += 16) store_bf16_16(out + i, v16_load(x + i));
+}
+
+/* x/2 erfc(-x/sqrt 2) through erfc(z) = t 2^(P(t - 1/2) - z^2 log2(e)), t = 1/(1 + z/2), P to 1e-6. */
+INLINE v16 fast_gelu_erf(v16 x) {
+    v16 z = v16_mul(v16_abs(x), v16_set(QVL_SQRT_HALF)), half = v16_set(0.5f);
+    v16 t = fast_reciprocal(v16_fma(z, half, v16_set(1.0f)));
+    v16 s = v16_sub(t, half);
+    v16 p = v16_fma(s, v16_set(-0.276076796f), v16_set(0.139569212f));
+    p = v16_fma(p, s, v16_set(0.386892986f));
+    p = v16_fma(p, s, v16_set(-0.225568717f));
+    p = v16_fma(p, s, v16_set(-0.540153058f));
+    p = v16_fma(p, s, v16_set(0.273139419f));
+    p = v16_fma(p, s, v16_set(1.94082117f));
+    p = v16_fma(p, s, v16_set(-0.969193726f));
+    v16 square = v16_mul(z, v16_set(QVL_LOG2E));
+    v16 h = v16_mul(v16_mul(x, half), v16_mul(t, fast_exp2(v16_fnma(square, z, p))));
+    return v16_where_positive(x, v16_sub(x, h), h);
+}
+
+/* ---- the end of a product: one row of a finished block of sums */
+
+/* Where the rows of one column panel go. */
+typedef struct panel_finish {
+    const qvl_tile_product *p;
+    int64_t column; /* of all n */
+    m16 mask[3];    /* columns of the panel that exist */
+    v16 bias[3];
+} panel_finish;
+
+INLINE panel_finish finish_of_panel(const qvl_tile_product *p, int64_t panel) {
+    panel_finish f = {.p = p, .column = panel * QVL_PANEL_COLUMNS};
+    for (int j = 0; j < 3; j++) {
+        int64_t left = p->n - f.column - 16 * j;
+        f.mask[j] = m16_first(left < 0 ? 0 : left < 16 ? (int)left : 16);
+        f.bias[j] = v16_load_mask(p->bias + f.column + 16 * j, f.mask[j]);
+    }
+    return f;
+}
+
+INLINE void finish_to_stream(const panel_finish *f, bool add, const float *sums, int64_t row) {
+    float *out = f->p->stream + row * f->p->n + f->column;
+    for (int j = 0; j < 3; j++) {
+        v16 v = v16_add(v16_load(sums + j * 512), f->bias[j]);
+        if (add) v = v16_add(v16_load_mask(out + 16 * j, f->mask[j]), v);
+        v16_store_mask(out + 16 * j, f->mask[j], v);
+    }
+}
+
+/* Columns of the panel beyond n have no bias and no weights: they become the operand's zeros. */
+INLINE void finish_to_operand(const panel_finish *f, bool tanh_form, const float *sums, int64_t row) {
+    v16 v[3];
+    for (int j = 0; j < 3; j++) {
+        v[j] = v16_add(v16_load(sums + j * 512), f->bias[j]);
+        v[j] = tanh_form ? fast_gelu_tanh(v[j]) : fast_gelu_erf(v[j]);
+    }
+    int64_t step = f->column / 32, steps = f->p->operand_steps;
+    uint16_t *out = f->p->operand + ((row / 32 * steps + step) * 2 + row % 32 / 16) * QVL_TILE + row % 16 * 32;
+    bool more = step + 1 < steps;
+    if (f->column % 32 == 0) {
+        store_bf16_32(out, v[0], v[1]);
+        if (more) store_bf16_16(out + 2 * QVL_TILE, v[2]);
+    } else {
+        store_bf16_16(out + 16, v[0]);
+        if (more) store_bf16_32(out + 2 * QVL_TILE, v[1], v[2]);
+    }
+}
+
+/* sums: of row `row % 32`, in a block. Rows beyond the product's are left out. */
+INLINE void finish_row(qvl_epilogue kind, const panel_finish *f, const float *sums, int64_t row) {
+    if (row >= f->p->rows) return;
+    switch (kind) {
+    case QVL_EPILOGUE_STORE:
+        finish_to_stream(f, false, sums, row);
+        break;
+    case QVL_EPILOGUE_ADD:
+        finish_to_stream(f, true, sums, row);
+        break;
+    case QVL_EPILOGUE_TANH:
+        finish_to_operand(f, true, sums, row);
+        break;
+    case QVL_EPILOGUE_ERF:
+        finish_to_operand(f, false, sums, row);
+        break;
+    }
+}
+
+/* ---- softmax numerators */
+
+/* Two rows of scores (keys 2i and 2i+1, lanes are queries) to numerators 2^s: added to sum, and
+ * stored as the pair row of a right tile. */
+INLINE void numerators(v16 s0, v16 s1, v16 *sum, uint16_t *pair) {
+    const __m512i zip = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
+                                         6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    v16 p0 = coarse_exp2(s0), p1 = coarse_exp2(s1);
+    *sum = v16_add(*sum, v16_add(p0, p1));
+    __m512i both = (__m512i)_mm512_cvtne2ps_pbh(p1, p0);
+    _mm512_storeu_si512((void *)pair, _mm512_permutexvar_epi16(zip, both));
+}
+
+/* The same of scores less top, where only `count` of the two rows exist: the others become zeros. */
+INLINE void some_numerators(const float *scores, int64_t count, v16 top, v16 *sum, uint16_t *pair) {
+    v16 none = v16_set(-INFINITY);
+    numerators(count > 0 ? v16_sub(v16_load(scores), top) : none,
+               count > 1 ? v16_sub(v16_load(scores + 16), top) : none, sum, pair);
+}
+
+/* in [16][16] to out rows ldo apart, transposed, each lane i of in times scale[i]. */
+INLINE void transpose_scaled(const float *in, v16 scale, float *out, int64_t ldo) {
+    v16 a[16], b[16];
+    for (int i = 0; i < 16; i++) a[i] = v16_mul(v16_load(in + 16 * i), scale);
+    for (int i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4)
+        for (int j = 0; j < 2; j++) {
+            __m512d low = _mm512_castps_pd(b[i + j]), high = _mm512_castps_pd(b[i + j + 2]);
+            a[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, high));
+            a[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
+        }
+    for (int i = 0; i < 4; i++) {
+        b[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88);
+        b[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd);
+        b[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88);
+        b[i + 12] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xdd);
+    }
+    for (int i = 0; i < 4; i++) {
+        v16_store(out + i * ldo, _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88));
+        v16_store(out + (i + 4) * ldo, _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0x88));
+        v16_store(out + (i + 8) * ldo, _mm512_shuffle_f32x4(b[i], b[i + 8], 0xdd));
+        v16_store(out + (i + 12) * ldo, _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0xdd));
+    }
+}
+
+/* The sums' reciprocals; NaN where the largest score is not finite, so that the row's values are not either. */
+INLINE v16 reciprocal_of_sums(v16 sum, v16 top) {
+    v16 r = v16_div(v16_set(1.0f), sum);
+    m16 bad = _mm512_fpclass_ps_mask(top, 0x99); /* NaN or infinite */
+    return _mm512_mask_blend_ps(bad, r, v16_set(NAN));
+}
+
+/* ---- attention in chunks of keys with a running maximum: right for any scores */
+
+#define CHUNK_KEYS 256
+
+/* scores[keys][16 queries] of `tiles` tiles of 16 keys. */
+typedef void (*score_fn)(const qvl_tile_attention *a, const uint16_t *q, const uint16_t *k, int64_t tiles,
+                         float *scores);
+/* values[value_tiles * 16][16 queries] += v of the chunk x numerators; numerators are zero up to a multiple of 32
+ * keys. */
+typedef void (*values_fn)(const qvl_tile_attention *a, const uint16_t *v, int64_t pairs, const uint16_t *numerator,
+                          float *values);
+
+INLINE void chunked_attention(const qvl_tile_attention *a, int64_t tile, float *out, float *scratch,
+                              score_fn score, values_fn add_values) {
+    int64_t dim_steps = (a->head_dim + 31) / 32, value_tiles = (a->head_dim + 15) / 16;
+    const uint16_t *q = a->q + tile * dim_steps * QVL_TILE;
+    float *scores = scratch, *values = scores + CHUNK_KEYS * 16;
+    uint16_t *numerator = (uint16_t *)(values + value_tiles * 256);
+    v16 top = v16_set(-INFINITY), sum = v16_set(0.0f);
+    for (int64_t i = 0; i < value_tiles * 16; i++) v16_store(values + i * 16, v16_set(0.0f));
+    for (int64_t key = 0; key < a->keys; key += CHUNK_KEYS) {
+        int64_t keys = a->keys - key < CHUNK_KEYS ? a->keys - key : CHUNK_KEYS;
+        score(a, q, a->k + key * dim_steps * 32, (keys + 15) / 16, scores);
+        v16 new_top = top;
+        for (int64_t i = 0; i < keys; i++) new_top = v16_max(v16_load(scores + i * 16), new_top);
+        /* The first chunk has nothing to keep, and its old top is no number to subtract from. */
+        v16 decay = key ? fast_exp2(v16_sub(top, new_top)) : v16_set(0.0f);
+        sum = v16_mul(sum, decay);
+        for (int64_t i = 0; i < value_tiles * 16; i++)
+            v16_store(values + i * 16, v16_mul(v16_load(values + i * 16), decay));
+        int64_t pairs = (keys + 31) / 32 * 16;
+        for (int64_t pair = 0; pair < pairs; pair++)
+            some_numerators(scores + pair * 32, keys - 2 * pair, new_top, &sum, numerator + pair * 32);
+        add_values(a, a->v + key / 32 * value_tiles * QVL_TILE, pairs, numerator, values);
+        top = new_top;
+    }
+    v16 scale = reciprocal_of_sums(sum, top);
+    for (int64_t t = 0; t < value_tiles; t++)
+        transpose_scaled(values + t * 256, scale, out + t * 16, value_tiles * 16);
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* The dry run of qvl_encode: the same sizes by the same functions, what they cost, and nothing done. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "media/media.h"
+#include "model/model.h"
+#include "preprocess/geometry.h"
+#include "preprocess/resample.h"
+#include "vision/position.h"
+#include "vision/tower.h"
+
+#include <string.h>
+
+/* ---- work */
+
+static qvl_work add_work(qvl_work a, qvl_work b) {
+    return (qvl_work){a.patch_embed + b.patch_embed, a.linear + b.linear, a.attention + b.attention,
+                      a.mergers + b.mergers, a.total + b.total};
+}
+
+/* Of a grid that is possible. As double: attention grows with the square of the patches. */
+static qvl_work grid_work(const qvl_vision_config *c, qvl_grid grid) {
+    double d = c->hidden_size, group = (double)grid.h * (double)grid.w, rows = (double)grid.t * group;
+    double merge = (double)c->spatial_merge_size * c->spatial_merge_size, merged = merge * d;
+    double patch = (double)c->in_channels * c->temporal_patch_size * c->patch_size * c->patch_size;
+    qvl_work work = {
+        .patch_embed = 2 * rows * patch * d,
+        .linear = c->depth * 2 * rows * (4 * d * d + 2 * d * c->intermediate_size),
+        .attention = c->depth * 4 * rows * group * d,
+        .mergers = (1 + c->deepstack_count) * 2 * (rows / merge) * merged * (merged + c->out_hidden_size),
+    };
+    work.total = work.patch_embed + work.linear + work.attention + work.mergers;
+    return work;
+}
+
+qvl_status qvl_vision_work(const qvl_model *model, const qvl_grid *grids, size_t grid_count, qvl_work *work,
+                           qvl_error *error) {
+    *work = (qvl_work){0};
+    qvl_positions positions = {0};
+    qvl_status status = qvl_positions_count(&model->config.vision, grids, grid_count, &positions, error);
+    for (size_t i = 0; i < grid_count && !status; i++)
+        *work = add_work(*work, grid_work(&model->config.vision, grids[i]));
+    return status;
+}
+
+/* ---- memory */
+
+/* Bytes stay far below SIZE_MAX where sides and rows are checked; the sums are safe all the same. */
+static size_t sum(size_t a, size_t b) {
+    size_t result;
+    return qvl_add_size(a, b, &result) ? result : SIZE_MAX;
+}
+
+static size_t product(size_t a, size_t b) {
+    size_t result;
+    return qvl_mul_size(a, b, &result) ? result : SIZE_MAX;
+}
+
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static int64_t to_int(size_t bytes) {
+    return bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
+}
+
+/* The file is held whole while it is decoded. 0 for what is not a file of a known size. */
+static size_t file_bytes(const qvl_input *input) {
+    qvl_file_id id;
+    if (input->kind != QVL_INPUT_FILE || qvl_file_identify(input->name, &id, NULL) || id.size < 0) return 0;
+    return (size_t)id.size;
+}
+
+/* Most of one picture at a time, patch rows aside: while it is decoded, or while it is resized. */
+static size_t picture_bytes(const qvl_input *input, const qvl_item *item, qvl_preset preset) {
+    size_t pixels = product(product((size_t)item->source_width, (size_t)item->source_height), 3);
+    size_t decoding = sum(file_bytes(input), qvl_decode_bytes(&item->stored)), resizing = 0;
+    if (item->width != item->source_width || item->height != item->source_height)
+        resizing = qvl_resample_bytes(item->source_width, item->source_height, item->width, item->height,
+                                      preset == QVL_PRESET_TRANSFORMERS ? QVL_FILTER_TORCH : QVL_FILTER_PILLOW);
+    return sum(pixels, larger(decoding, resizing));
+}
+
+static qvl_status tower_scratch(const qvl_model *model, const qvl_plan *plan, size_t *bytes, qvl_error *error) {
+    qvl_grid *grids = qvl_alloc(plan->item_count, sizeof *grids);
+    if (!grids) return qvl_fail_memory(error, "grids", plan->item_count, sizeof *grids);
+    for (size_t i = 0; i < plan->item_count; i++) grids[i] = plan->items[i].item.grid;
+    qvl_status status = qvl_vision_scratch(model, grids, plan->item_count, bytes, error);
+    qvl_free(grids);
+    return status;
+}
+
+/* reading: the most there is at one time until all patch rows are made. */
+static qvl_status plan_memory(const qvl_model *model, size_t reading, size_t pictures, qvl_plan *plan,
+                              qvl_error *error) {
+    const qvl_vision_config *c = &model->config.vision;
+    size_t scratch;
+    qvl_status status = tower_scratch(model, plan, &scratch, error);
+    if (status) return status;
+    size_t weights = qvl_tower_bytes(model->compute, c);
+    size_t patches = product(product((size_t)plan->rows, (size_t)qvl_patch_columns(c)), sizeof(float));
+    size_t element = qvl_dtype_bits(qvl_compute_dtype(model->compute)) / 8;
+    size_t features = product(product((size_t)plan->tokens, (size_t)c->out_hidden_size),
+                              element * (1 + (size_t)c->deepstack_count));
+    size_t tower = sum(patches, sum(scratch, features));
+    plan->memory = (qvl_memory){
+        .weights = to_int(weights),
+        .pictures = to_int(pictures),
+        .patches = to_int(patches),
+        .scratch = to_int(scratch),
+        .features = to_int(features),
+        .peak = to_int(sum(weights, larger(reading, tower))),
+    };
+    return QVL_OK;
+}
+
+/* ---- the dry run */
+
+static qvl_status plan_item(const qvl_model *model, const qvl_input *input, const qvl_preprocess_options *options,
+                            qvl_plan_item *planned, qvl_error *error) {
+    qvl_preprocess_options own = qvl_picture_options(options, input);
+    qvl_image image;
+    qvl_status status = qvl_image_probe(input, &own.media, &image, error);
+    if (status) return status;
+    status = qvl_picture_place(&model->config, &own, &image, &planned->item, error);
+    if (!status && !own.width) status = qvl_effective_limits(&model->config, &own, &planned->limits, error);
+    if (status) return input->name ? qvl_error_prefix(error, status, input->name) : status;
+    planned->rows = planned->item.grid.h * planned->item.grid.w;
+    planned->work = grid_work(&model->config.vision, planned->item.grid);
+    return QVL_OK;
+}
+
+static qvl_status plan_inputs(const qvl_model *model, const qvl_input *inputs, size_t count,
+                              const qvl_preprocess_options *options, qvl_plan *plan, qvl_error *error) {
+    size_t row = (size_t)qvl_patch_columns(&model->config.vision) * sizeof(float), reading = 0, pictures = 0;
+    for (size_t i = 0; i < count; i++) {
+        qvl_plan_item *planned = &plan->items[i];
+        qvl_status status = plan_item(model, &inputs[i], options, planned, error);
+        if (status) return status;
+        if (planned->rows > INT32_MAX - plan->rows)
+            return qvl_fail(error, QVL_ERROR_LIMIT, "the pictures make more than %d patch rows", INT32_MAX);
+        /* Rows are moved to a larger array for each picture: for a moment there are old and new ones. */
+        size_t picture = picture_bytes(&inputs[i], &planned->item, options->preset);
+        size_t rows = product(2 * (size_t)plan->rows + (size_t)planned->rows, row);
+        reading = larger(reading, sum(picture, rows));
+        pictures = larger(pictures, picture);
+        plan->rows += planned->rows;
+        plan->tokens += planned->item.tokens;
+        plan->work = add_work(plan->work, planned->work);
+        plan->item_count = i + 1;
+    }
+    return plan_memory(model, reading, pictures, plan, error);
+}
+
+qvl_status qvl_plan_inputs(const qvl_model *model, const qvl_input *inputs, size_t count,
+                           const qvl_preprocess_options *given, qvl_plan *plan, qvl_error *error) {
+    *plan = (qvl_plan){0};
+    qvl_preprocess_options options;
+    qvl_preprocess_options_init(&options);
+    qvl_status status = qvl_options_take(&options, sizeof options, given, error);
+    if (!status) status = qvl_check_preset(options.preset, error);
+    if (!status && count == 0) status = qvl_fail(error, QVL_ERROR_ARGUMENT, "no pictures given");
+    if (status) return status;
+    plan->items = qvl_calloc(count, sizeof *plan->items);
+    if (!plan->items) return qvl_fail_memory(error, "plan", count, sizeof *plan->items);
+    status = plan_inputs(model, inputs, count, &options, plan, error);
+    if (status) qvl_plan_free(plan);
+    return status;
+}
+
+void qvl_plan_free(qvl_plan *plan) {
+    if (!plan) return;
+    qvl_free(plan->items);
+    *plan = (qvl_plan){0};
+}
