@@ -82,8 +82,9 @@ static const flag flags[] = {
     {"--size", NULL, "WxH", "exact size, multiples of patch x merge (32)", PICTURES, FLAG_SIZE, 0, 0, 0},
     {"--runs", NULL, "N", "timed runs, of which the median is shown (default 5)", CLI_BENCH, FLAG_INT, FIELD(runs),
      1, 1000},
-    {"--cpu-mask", NULL, "LIST", "instruction sets allowed: scalar, avx2, avx512, avx512bf16, amx, all (default), or a number",
-     COMPUTING, FLAG_CPU_MASK, 0, 0, 0},
+    {"--cpu-mask", NULL, "LIST",
+     "instruction sets allowed: scalar, avx2, avx512, avx512bf16, amx, all (default), or a number", COMPUTING,
+     FLAG_CPU_MASK, 0, 0, 0},
     {"--fingerprint", NULL, NULL, "which weights the tower has: SHA-256, remembered in the user's cache folder",
      CLI_INFO, FLAG_SWITCH, FIELD(fingerprint), 0, 0},
     {"--json", NULL, NULL, "results as one JSON object", OPENING, FLAG_SWITCH, FIELD(json), 0, 0},
@@ -183,10 +184,12 @@ static bool parse_cpu_name(const char *name, size_t length, uint32_t *mask) {
     static const struct {
         const char *name;
         uint32_t mask;
-    } sets[] = {
-        {"scalar", QVL_CPU_SCALAR}, {"avx2", QVL_CPU_AVX2}, {"avx512", QVL_CPU_AVX512},
-        {"avx512bf16", QVL_CPU_AVX512 | QVL_CPU_AVX512BF16}, {"amx", QVL_CPU_AVX512 | QVL_CPU_AMX},
-        {"all", QVL_CPU_ALL}};
+    } sets[] = {{"scalar", QVL_CPU_SCALAR},
+                {"avx2", QVL_CPU_AVX2},
+                {"avx512", QVL_CPU_AVX512},
+                {"avx512bf16", QVL_CPU_AVX512 | QVL_CPU_AVX512BF16},
+                {"amx", QVL_CPU_AVX512 | QVL_CPU_AMX},
+                {"all", QVL_CPU_ALL}};
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         if (strlen(sets[i].name) != length || memcmp(sets[i].name, name, length) != 0) continue;
         *mask |= sets[i].mask;

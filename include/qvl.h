@@ -441,6 +441,114 @@ QVL_API qvl_status qvl_plan_inputs(const qvl_model *model, const qvl_input *inpu
 /* Accepts NULL and an empty struct; empties it. */
 QVL_API void qvl_plan_free(qvl_plan *plan);
 
+/* ------------------------------------------------------------------------------- ring 2: text and token ids */
+
+/* The tokenizer of a folder. Immutable once open; may be shared by threads. */
+typedef struct qvl_tokenizer qvl_tokenizer;
+
+/* Reads tokenizer.json and, if it is there, tokenizer_config.json, whose added_tokens_decoder may hold added tokens
+ * that tokenizer.json lacks. What is not supported is refused by name and value (docs/TEXT.md). log may be NULL.
+ * *tokenizer belongs to the caller: qvl_tokenizer_close. */
+QVL_API qvl_status qvl_tokenizer_open(const char *folder, qvl_log_fn log, void *log_user,
+                                      qvl_tokenizer **tokenizer, qvl_error *error);
+/* Accepts NULL and a pointer to NULL; nulls the pointer. */
+QVL_API void qvl_tokenizer_close(qvl_tokenizer **tokenizer);
+
+typedef struct qvl_tokenizer_info {
+    const char *folder; /* lives as long as the tokenizer */
+    int32_t base_count; /* entries of the BPE vocabulary */
+    int32_t added_count;
+    int32_t id_limit; /* one more than the largest id; ids below it may be unused */
+    const char *splitter; /* "qwen2", "qwen3_5", "gpt2", or "pattern": any other regular expression. Static string */
+} qvl_tokenizer_info;
+
+QVL_API void qvl_tokenizer_get_info(const qvl_tokenizer *tokenizer, qvl_tokenizer_info *info);
+
+/* One id of the vocabulary. */
+typedef struct qvl_token {
+    int32_t id;
+    const char *bytes; /* what it decodes to, not always whole UTF-8; lives as long as the tokenizer */
+    size_t byte_count;
+    bool added;   /* cut out of text before anything else: <|im_start|>, <think> */
+    bool special; /* added, and left out by skip_special */
+} qvl_token;
+
+/* false where the vocabulary has no such id. */
+QVL_API bool qvl_token_get(const qvl_tokenizer *tokenizer, int32_t id, qvl_token *token);
+/* The added token of this content, the whole of it; false where there is none. */
+QVL_API bool qvl_token_find(const qvl_tokenizer *tokenizer, const char *content, qvl_token *token);
+/* The added token number index < added_count, in order of id. */
+QVL_API qvl_token qvl_token_added(const qvl_tokenizer *tokenizer, int32_t index);
+
+/* Which added tokens are recognised in a text; the others become ordinary tokens of their letters. */
+typedef enum qvl_added {
+    QVL_ADDED_ALL = 0,      /* as transformers does; text may then hold <|im_start|> and the like */
+    QVL_ADDED_ORDINARY = 1, /* those that are not special: <think>, <tool_call> */
+    QVL_ADDED_NONE = 2
+} qvl_added;
+
+typedef struct qvl_tokenize_options {
+    size_t size;
+    qvl_added added;
+    bool marked; /* the text has marks, made by qvl_text_mark (default false) */
+} qvl_tokenize_options;
+
+QVL_API void qvl_tokenize_options_init(qvl_tokenize_options *options);
+
+typedef struct qvl_tokens {
+    size_t count;
+    int32_t *ids;   /* [count] */
+    size_t *starts; /* [count + 1] offsets in the text: ids[i] comes from the bytes starts[i] up to starts[i + 1] */
+} qvl_tokens;
+
+/* Text to ids, the same as Hugging Face tokenizers gives. Nothing is put before or behind. Bytes that are not UTF-8
+ * count as U+FFFD, one for each part that Python's errors="replace" sees.
+ * starts[0] is 0 and starts[count] the size of the text if there are tokens: every byte belongs to one. A token may
+ * begin inside a character; one of several that normalisation made of the same characters may come from no bytes.
+ * *tokens belongs to the caller: qvl_tokens_free. */
+QVL_API qvl_status qvl_tokenize(const qvl_tokenizer *tokenizer, const char *text, size_t byte_count,
+                                const qvl_tokenize_options *options, qvl_tokens *tokens, qvl_error *error);
+/* Accepts NULL and an empty struct; empties it. */
+QVL_API void qvl_tokens_free(qvl_tokens *tokens);
+
+/* Bytes of text, with a NUL after the last that byte_count does not count. */
+typedef struct qvl_text {
+    char *bytes;
+    size_t byte_count;
+} qvl_text;
+
+/* Accepts NULL and an empty struct; empties it. */
+QVL_API void qvl_text_free(qvl_text *text);
+
+/* Takes the magic out of text that is not to be trusted: every place where a special token, or with added ==
+ * QVL_ADDED_NONE any added token, would be recognised gets a mark, U+FDD0, inside. Marked text can be joined, trimmed
+ * and put into a template like any other; qvl_tokenize with options.marked then gives the ids of the unmarked text
+ * with those tokens not recognised. added: what stays recognised; QVL_ADDED_ALL marks nothing. U+FDD0 and U+FDD1 that
+ * are in the text already come out of qvl_tokenize as they are. *marked belongs to the caller: qvl_text_free. */
+QVL_API qvl_status qvl_text_mark(const qvl_tokenizer *tokenizer, const char *text, size_t byte_count,
+                                 qvl_added added, qvl_text *marked, qvl_error *error);
+/* Marked text as it was before. *text belongs to the caller: qvl_text_free. */
+QVL_API qvl_status qvl_text_unmark(const char *marked, size_t byte_count, qvl_text *text, qvl_error *error);
+
+/* Ids to UTF-8: bytes that do not make characters become U+FFFD. skip_special leaves special tokens out. An id that
+ * the vocabulary does not have is an error. *text belongs to the caller: qvl_text_free. */
+QVL_API qvl_status qvl_detokenize(const qvl_tokenizer *tokenizer, const int32_t *ids, size_t count,
+                                  bool skip_special, qvl_text *text, qvl_error *error);
+
+/* Ids to UTF-8 one by one, as they are generated. The pieces joined are what qvl_detokenize gives of all ids; no
+ * piece ends inside a character. */
+typedef struct qvl_detokenizer qvl_detokenizer;
+
+/* The tokenizer must stay open. *stream belongs to the caller: qvl_detokenizer_close. */
+QVL_API qvl_status qvl_detokenizer_open(const qvl_tokenizer *tokenizer, bool skip_special,
+                                        qvl_detokenizer **stream, qvl_error *error);
+QVL_API void qvl_detokenizer_close(qvl_detokenizer **stream);
+/* *text, byte_count bytes and a NUL, is valid until the next call for this stream; it may be empty. */
+QVL_API qvl_status qvl_detokenizer_push(qvl_detokenizer *stream, int32_t id, const char **text, size_t *byte_count,
+                                        qvl_error *error);
+/* The end: what was held back, as U+FFFD. The stream may be used again from the start. */
+QVL_API void qvl_detokenizer_finish(qvl_detokenizer *stream, const char **text, size_t *byte_count);
+
 /* ----------------------------------------------------------------------------------- ring 3: pure helpers, files
  */
 

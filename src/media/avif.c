@@ -89,9 +89,14 @@ static unsigned sample(const yuv_picture *p, int plane, int64_t x, int64_t y) {
     return value;
 }
 
-static int sample8(const yuv_picture *p, int plane, int64_t x, int64_t y) {
-    unsigned value = sample(p, plane, x, y) >> (p->depth - 8);
-    return (int)(value > 255 ? 255 : value);
+/* A row of a plane in 8 bits, of which count are wanted: in the frame itself, or in buffer. */
+static const uint8_t *row8(const yuv_picture *p, int plane, int64_t y, int64_t count, uint8_t *buffer) {
+    if (p->depth == 8) return p->frame->data[plane] + y * p->frame->linesize[plane];
+    for (int64_t x = 0; x < count; x++) {
+        unsigned value = sample(p, plane, x, y) >> (p->depth - 8);
+        buffer[x] = (uint8_t)(value > 255 ? 255 : value);
+    }
+    return buffer;
 }
 
 /* The chroma samples on both sides of a pixel, along one axis: the nearer one and the other. At the edges, and
@@ -103,14 +108,16 @@ static void neighbours(int64_t at, int64_t size, int shift, int64_t chroma_size,
     if (*far > chroma_size - 1) *far = chroma_size - 1;
 }
 
-static void chroma_row(const yuv_picture *p, int plane, int64_t y, uint8_t *out) {
+/* buffer: room for two rows. */
+static void chroma_row(const yuv_picture *p, int plane, int64_t y, uint8_t *buffer, uint8_t *out) {
     int64_t near_y, far_y;
     neighbours(y, INT64_MAX, p->shift_y, p->chroma_height, &near_y, &far_y);
+    const uint8_t *near = row8(p, plane, near_y, p->chroma_width, buffer);
+    const uint8_t *far = row8(p, plane, far_y, p->chroma_width, buffer + p->width);
     for (int64_t x = 0; x < p->width; x++) {
         int64_t near_x, far_x;
         neighbours(x, p->width, p->shift_x, p->chroma_width, &near_x, &far_x);
-        int sum = 9 * sample8(p, plane, near_x, near_y) + 3 * sample8(p, plane, far_x, near_y) +
-                  3 * sample8(p, plane, near_x, far_y) + sample8(p, plane, far_x, far_y);
+        int sum = 9 * near[near_x] + 3 * near[far_x] + 3 * far[near_x] + far[far_x];
         out[x] = (uint8_t)((sum + 8) >> 4);
     }
 }
@@ -119,10 +126,10 @@ static uint8_t clip(int value) {
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-static void colour_row(const yuv_picture *p, int64_t y, const uint8_t *u_row, const uint8_t *v_row, uint8_t *rgb) {
-    const yuv_matrix *m = &p->matrix;
-    for (int64_t x = 0; x < p->width; x++, rgb += 3) {
-        int luma = (sample8(p, 0, x, y) * 257 * m->y_scale >> 16) + m->y_bias;
+static void colour_row(const yuv_matrix *m, int64_t width, const uint8_t *y_row, const uint8_t *u_row,
+                       const uint8_t *v_row, uint8_t *rgb) {
+    for (int64_t x = 0; x < width; x++, rgb += 3) {
+        int luma = (y_row[x] * 257 * m->y_scale >> 16) + m->y_bias;
         int u = u_row[x] - 128, v = v_row[x] - 128;
         rgb[0] = clip((luma + v * m->v_red) >> 6);
         rgb[1] = clip((luma - u * m->u_green - v * m->v_green) >> 6);
@@ -145,20 +152,20 @@ static void plain_row(const yuv_picture *p, int64_t y, uint8_t *rgb) {
 
 static qvl_status draw(const yuv_picture *p, qvl_canvas *canvas) {
     size_t width = (size_t)p->width;
-    uint8_t *rows = qvl_alloc(width, 5); /* RGB, U, V */
-    if (!rows) return qvl_fail_memory(canvas->error, "AVIF row", width, 5);
-    uint8_t *u_row = rows + 3 * width, *v_row = rows + 4 * width;
+    uint8_t *rgb = qvl_alloc(width, 7);
+    if (!rgb) return qvl_fail_memory(canvas->error, "AVIF row", width, 7);
+    uint8_t *u_row = rgb + 3 * width, *v_row = rgb + 4 * width, *buffer = rgb + 5 * width;
     for (int64_t y = 0; y < p->height; y++) {
         if (p->gray || p->identity) {
-            plain_row(p, y, rows);
+            plain_row(p, y, rgb);
         } else {
-            chroma_row(p, 1, y, u_row);
-            chroma_row(p, 2, y, v_row);
-            colour_row(p, y, u_row, v_row, rows);
+            chroma_row(p, 1, y, buffer, u_row);
+            chroma_row(p, 2, y, buffer, v_row);
+            colour_row(&p->matrix, p->width, row8(p, 0, y, p->width, buffer), u_row, v_row, rgb);
         }
-        qvl_canvas_row(canvas, y, rows);
+        qvl_canvas_row(canvas, y, rgb);
     }
-    qvl_free(rows);
+    qvl_free(rgb);
     return QVL_OK;
 }
 

@@ -63,9 +63,10 @@ static qvl_status check_image(const qvl_image *image, qvl_error *error) {
                     (long long)image->width, (long long)image->height, image->pixels ? "" : " without pixels");
 }
 
-/* Resizes (without options: takes the size as it is) and appends one picture. */
-static qvl_status append(assembly *to, const qvl_image *image, const qvl_preprocess_options *options,
-                         qvl_item *item, qvl_error *error) {
+/* Resizes (without options: takes the size as it is) and appends one picture. owned: the same picture if it may be
+ * freed as soon as it is not needed any more, else NULL. */
+static qvl_status append(assembly *to, const qvl_image *image, qvl_image *owned,
+                         const qvl_preprocess_options *options, qvl_item *item, qvl_error *error) {
     const qvl_model *model = to->model;
     qvl_patches *patches = to->patches;
     int64_t before = patches->rows;
@@ -76,6 +77,7 @@ static qvl_status append(assembly *to, const qvl_image *image, const qvl_preproc
         status = qvl_resample(model->pool, image, item->width, item->height, filter_of(options->preset), &resized,
                               error);
         image = &resized;
+        qvl_image_free(owned); /* before patch rows are made, which can be as large */
     }
     if (!status) status = grow(to, item->grid.t * item->grid.h * item->grid.w, error);
     if (!status)
@@ -91,7 +93,7 @@ static qvl_status append_input(assembly *to, const qvl_input *input, const qvl_p
     qvl_image image;
     qvl_status status = qvl_image_read(input, &own.media, &image, error);
     if (status) return status;
-    status = append(to, &image, &own, item, error);
+    status = append(to, &image, &image, &own, item, error);
     qvl_image_free(&image);
     return status && input->name ? qvl_error_prefix(error, status, input->name) : status;
 }
@@ -114,7 +116,7 @@ static qvl_status preprocess(const qvl_model *model, picture_source source, cons
         if (source.inputs)
             status = append_input(&to, &source.inputs[i], options, item, error);
         else
-            status = append(&to, &source.images[i], options, item, error);
+            status = append(&to, &source.images[i], NULL, options, item, error);
         if (status) goto fail;
         patches->item_count = i + 1;
     }

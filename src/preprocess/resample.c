@@ -12,20 +12,19 @@
 
 #define PRECISION_BITS 22 /* Pillow's, and the most that torch uses */
 #define ROWS_PER_TASK 8
-#define COLUMNS 256 /* bytes of a row the vertical kernel sums at a time */
 
-/* The weights that make one axis of `out` samples from one of `in`. */
-typedef struct axis {
-    int64_t in, out, capacity; /* capacity: weights kept per output */
-    int precision;
-    int64_t *first, *count; /* per output: the samples it reads */
-    int32_t *weights;       /* [out, capacity] */
-} axis;
+/* The most that the picture between the passes may take. A larger one is made and used up in bands; smaller bands
+ * would leave threads without work. */
+#define BAND_BYTES ((size_t)32 << 20)
+
+typedef qvl_axis axis;
 
 static void axis_free(axis *a) {
     qvl_free(a->first);
     qvl_free(a->count);
     qvl_free(a->weights);
+    qvl_free(a->high);
+    qvl_free(a->low);
     memset(a, 0, sizeof *a);
 }
 
@@ -89,10 +88,32 @@ static void axis_fill(axis *a, qvl_filter filter, double *window) {
     }
 }
 
-static qvl_status axis_make(axis *a, int64_t in, int64_t out, qvl_filter filter, qvl_error *error) {
+/* Lays the weights out for the kernels of a horizontal pass. */
+static qvl_status axis_group(axis *a, qvl_error *error) {
+    a->groups = (a->capacity + QVL_TAPS - 1) / QVL_TAPS;
+    size_t values;
+    if (!qvl_mul_size((size_t)a->out, (size_t)a->groups * QVL_TAP_VALUES, &values))
+        return qvl_fail(error, QVL_ERROR_LIMIT, "resize to %" PRId64 " needs too many weights", a->out);
+    a->high = qvl_calloc(values, sizeof *a->high);
+    if (a->wide) a->low = qvl_calloc(values, sizeof *a->low);
+    if (!a->high || (a->wide && !a->low)) return qvl_fail_memory(error, "resize weights", values, sizeof *a->high);
+    for (int64_t i = 0; i < a->out; i++)
+        for (int64_t k = 0; k < a->count[i]; k++) {
+            int32_t w = a->weights[i * a->capacity + k];
+            int64_t at = (i * a->groups + k / QVL_TAPS) * QVL_TAP_VALUES + k % QVL_TAPS / 2 * 8 + k % 2;
+            for (int channel = 0; channel < 3; channel++) {
+                a->high[at + 2 * channel] = (int16_t)(a->wide ? w >> QVL_LOW_BITS : w);
+                if (a->wide) a->low[at + 2 * channel] = (int16_t)(w & ((1 << QVL_LOW_BITS) - 1));
+            }
+        }
+    return QVL_OK;
+}
+
+static qvl_status axis_make(axis *a, int64_t in, int64_t out, qvl_filter filter, bool horizontal,
+                            qvl_error *error) {
     /* ceil(2 * scale) * 2 + 1 without rounding, and never more than there are samples. */
     int64_t widest = in > out ? (2 * in + out - 1) / out * 2 + 1 : 5;
-    *a = (axis){.in = in, .out = out, .capacity = widest < in ? widest : in};
+    *a = (axis){.in = in, .out = out, .capacity = widest < in ? widest : in, .wide = filter == QVL_FILTER_PILLOW};
     size_t outs = (size_t)out, capacity = (size_t)a->capacity, weights;
     qvl_status status = QVL_OK;
     if (!qvl_mul_size(outs, capacity, &weights))
@@ -104,77 +125,44 @@ static qvl_status axis_make(axis *a, int64_t in, int64_t out, qvl_filter filter,
     a->weights = qvl_alloc(weights, sizeof *a->weights);
     if (window && a->first && a->count && a->weights) {
         axis_fill(a, filter, window);
+        if (horizontal) status = axis_group(a, error);
     } else {
         status = qvl_fail_memory(error, "resize weights", weights, sizeof *a->weights);
-        axis_free(a);
     }
+    if (status) axis_free(a);
     qvl_free(window);
     return status;
 }
 
-static uint8_t clip(int32_t sum, int precision) {
-    int32_t value = sum >> precision;
-    return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
-}
-
 /* One pass: rows of `in` to rows of `out`. */
 typedef struct pass {
+    const qvl_resample_kernels *kernels;
     const axis *axis;
     const uint8_t *in;
     uint8_t *out;
     size_t in_stride, out_stride; /* bytes */
     int64_t rows;                 /* of out */
-    int64_t first_row;            /* vertical: the row of the picture that `in` starts at */
+    int64_t first_row;            /* vertical: the row of the picture that `in` starts at, */
+    int64_t first_out;            /* and the output that `out` starts at */
 } pass;
-
-static void horizontal_row(const axis *a, const uint8_t *restrict in, uint8_t *restrict out) {
-    const int32_t half = (int32_t)1 << (a->precision - 1);
-    for (int64_t i = 0; i < a->out; i++, out += 3) {
-        const int32_t *w = a->weights + i * a->capacity;
-        const uint8_t *p = in + 3 * a->first[i];
-        int32_t red = half, green = half, blue = half;
-        for (int64_t k = 0; k < a->count[i]; k++, p += 3) {
-            red += w[k] * p[0];
-            green += w[k] * p[1];
-            blue += w[k] * p[2];
-        }
-        out[0] = clip(red, a->precision);
-        out[1] = clip(green, a->precision);
-        out[2] = clip(blue, a->precision);
-    }
-}
 
 static void horizontal_task(void *user, int64_t task, int worker) {
     (void)worker;
     const pass *p = user;
-    int64_t end = (task + 1) * ROWS_PER_TASK;
-    for (int64_t y = task * ROWS_PER_TASK; y < end && y < p->rows; y++)
-        horizontal_row(p->axis, p->in + (size_t)y * p->in_stride, p->out + (size_t)y * p->out_stride);
-}
-
-/* out[j] for n columns from count rows that start at in, stride apart. */
-static void vertical_columns(const uint8_t *restrict in, size_t stride, const int32_t *restrict w, int64_t count,
-                             int precision, size_t n, uint8_t *restrict out) {
-    int32_t sums[COLUMNS];
-    for (size_t j = 0; j < n; j++) sums[j] = (int32_t)1 << (precision - 1);
-    for (int64_t k = 0; k < count; k++, in += stride)
-        for (size_t j = 0; j < n; j++) sums[j] += w[k] * in[j];
-    for (size_t j = 0; j < n; j++) out[j] = clip(sums[j], precision);
+    int64_t y = task * ROWS_PER_TASK, rows = p->rows - y < ROWS_PER_TASK ? p->rows - y : ROWS_PER_TASK;
+    const uint8_t *end = p->in + (size_t)p->rows * p->in_stride;
+    p->kernels->horizontal(p->axis, rows, p->in + (size_t)y * p->in_stride, p->in_stride, end,
+                           p->out + (size_t)y * p->out_stride, p->out_stride);
 }
 
 static void vertical_task(void *user, int64_t task, int worker) {
     (void)worker;
     const pass *p = user;
-    const axis *a = p->axis;
     int64_t end = (task + 1) * ROWS_PER_TASK;
     for (int64_t y = task * ROWS_PER_TASK; y < end && y < p->rows; y++) {
-        const uint8_t *in = p->in + (size_t)(a->first[y] - p->first_row) * p->in_stride;
-        uint8_t *out = p->out + (size_t)y * p->out_stride;
-        const int32_t *w = a->weights + y * a->capacity;
-        for (size_t x = 0; x < p->out_stride; x += COLUMNS) {
-            size_t n = p->out_stride - x < COLUMNS ? p->out_stride - x : COLUMNS;
-            vertical_columns(in + x, p->in_stride, w, a->count[y], a->precision, n, out + x);
-        }
+        int64_t i = p->first_out + y;
+        const uint8_t *in = p->in + (size_t)(p->axis->first[i] - p->first_row) * p->in_stride;
+        p->kernels->vertical(p->axis, i, in, p->in_stride, p->out_stride, p->out + (size_t)y * p->out_stride);
     }
 }
 
@@ -216,36 +204,75 @@ static bool vertical_first(int64_t in_width, int64_t in_height, int64_t width, i
     return filter == QVL_FILTER_PILLOW && shorter > 0 && shorter > 2 * narrower;
 }
 
-/* Both passes, through a picture between them that is as small as the order allows. */
-static qvl_status two_passes(qvl_pool *pool, const qvl_image *in, const axis *across, const axis *down,
-                             bool down_first, uint8_t *result, qvl_error *error) {
+static qvl_status vertical_then_horizontal(qvl_pool *pool, const qvl_resample_kernels *kernels,
+                                           const qvl_image *in, const axis *across, const axis *down,
+                                           uint8_t *result, qvl_error *error) {
+    size_t in_stride = (size_t)across->in * 3, stride = (size_t)across->out * 3, rows = (size_t)down->out;
+    uint8_t *between = qvl_alloc(rows, in_stride);
+    if (!between) return qvl_fail_memory(error, "half resized picture", rows, in_stride);
+    vertical_pass(pool, &(pass){kernels, down, in->pixels, between, in_stride, in_stride, down->out, 0, 0});
+    horizontal_pass(pool, &(pass){kernels, across, between, result, in_stride, stride, down->out, 0, 0});
+    qvl_free(between);
+    return QVL_OK;
+}
+
+/* How many outputs of the vertical pass are made at a time, so that the rows they read stay within BAND_BYTES. */
+static int64_t band_outputs(int64_t in, int64_t out, size_t stride) {
+    double rows = (double)(BAND_BYTES / stride), rows_per_output = in > out ? (double)in / (double)out : 1;
+    double outputs = (rows - 4 * rows_per_output) / rows_per_output; /* a window reaches beyond on both sides */
+    return outputs >= (double)out ? out : outputs > ROWS_PER_TASK ? (int64_t)outputs : ROWS_PER_TASK;
+}
+
+/* The row behind the last one that outputs below `end` read. Windows only move down. */
+static int64_t rows_end(const axis *down, int64_t end) {
+    return down->first[end - 1] + down->count[end - 1];
+}
+
+static qvl_status horizontal_then_vertical(qvl_pool *pool, const qvl_resample_kernels *kernels,
+                                           const qvl_image *in, const axis *across, const axis *down,
+                                           uint8_t *result, qvl_error *error) {
     size_t in_stride = (size_t)across->in * 3, stride = (size_t)across->out * 3;
-    int64_t last = down->out - 1, first = down->first[0]; /* the rows the vertical pass reads */
-    int64_t rows = down_first ? down->out : down->first[last] + down->count[last] - first;
-    size_t between_stride = down_first ? in_stride : stride;
-    uint8_t *between = qvl_alloc((size_t)rows, between_stride);
-    if (!between) return qvl_fail_memory(error, "half resized picture", (size_t)rows, between_stride);
-    if (down_first) {
-        vertical_pass(pool, &(pass){down, in->pixels, between, in_stride, in_stride, rows, 0});
-        horizontal_pass(pool, &(pass){across, between, result, in_stride, stride, rows, 0});
-    } else {
-        const uint8_t *top = in->pixels + (size_t)first * in_stride;
-        horizontal_pass(pool, &(pass){across, top, between, in_stride, stride, rows, 0});
-        vertical_pass(pool, &(pass){down, between, result, stride, stride, down->out, first});
+    int64_t band = band_outputs(down->in, down->out, stride), most = 0;
+    for (int64_t y = 0; y < down->out; y += band) {
+        int64_t end = y + band < down->out ? y + band : down->out, rows = rows_end(down, end) - down->first[y];
+        if (rows > most) most = rows;
+    }
+    uint8_t *between = qvl_alloc((size_t)most, stride);
+    if (!between) return qvl_fail_memory(error, "half resized picture", (size_t)most, stride);
+    int64_t have = down->first[0], have_end = have; /* the rows that are in `between` */
+    for (int64_t y = 0; y < down->out; y += band) {
+        int64_t end = y + band < down->out ? y + band : down->out;
+        int64_t first = down->first[y], new_end = rows_end(down, end);
+        size_t kept = first < have_end ? (size_t)(have_end - first) : 0; /* of the last band's */
+        memmove(between, between + (size_t)(first - have) * stride, kept * stride);
+        have = first;
+        int64_t next = first + (int64_t)kept;
+        horizontal_pass(pool, &(pass){kernels, across, in->pixels + (size_t)next * in_stride,
+                                      between + kept * stride, in_stride, stride, new_end - next, 0, 0});
+        have_end = new_end;
+        vertical_pass(
+            pool, &(pass){kernels, down, between, result + (size_t)y * stride, stride, stride, end - y, first, y});
     }
     qvl_free(between);
     return QVL_OK;
 }
 
 size_t qvl_resample_bytes(int64_t in_width, int64_t in_height, int64_t width, int64_t height, qvl_filter filter) {
-    size_t result = 3 * (size_t)width * (size_t)height;
+    size_t stride = 3 * (size_t)width, result = stride * (size_t)height;
     if (in_width == width || in_height == height) return result;
-    bool first = vertical_first(in_width, in_height, width, height, filter);
-    return result + 3 * (first ? (size_t)in_width * (size_t)height : (size_t)width * (size_t)in_height);
+    if (vertical_first(in_width, in_height, width, height, filter))
+        return result + 3 * (size_t)in_width * (size_t)height;
+    size_t whole = stride * (size_t)in_height;
+    return result + (band_outputs(in_height, height, stride) == height || whole < BAND_BYTES ? whole : BAND_BYTES);
 }
 
 qvl_status qvl_resample(qvl_pool *pool, const qvl_image *in, int64_t width, int64_t height, qvl_filter filter,
                         qvl_image *out, qvl_error *error) {
+    return qvl_resample_with(qvl_resample_choose(), pool, in, width, height, filter, out, error);
+}
+
+qvl_status qvl_resample_with(const qvl_resample_kernels *kernels, qvl_pool *pool, const qvl_image *in,
+                             int64_t width, int64_t height, qvl_filter filter, qvl_image *out, qvl_error *error) {
     memset(out, 0, sizeof *out);
     qvl_status status = check_sizes(in, width, height, error);
     if (status != QVL_OK) return status;
@@ -254,17 +281,18 @@ qvl_status qvl_resample(qvl_pool *pool, const qvl_image *in, int64_t width, int6
     axis across = {0}, down = {0};
     uint8_t *result = qvl_alloc((size_t)height, stride);
     if (!result) return qvl_fail_memory(error, "resized picture", (size_t)height, stride);
-    if (wider) status = axis_make(&across, in->width, width, filter, error);
-    if (taller && status == QVL_OK) status = axis_make(&down, in->height, height, filter, error);
+    if (wider) status = axis_make(&across, in->width, width, filter, true, error);
+    if (taller && status == QVL_OK) status = axis_make(&down, in->height, height, filter, false, error);
     if (status != QVL_OK) goto done;
 
-    if (wider && taller)
-        status = two_passes(pool, in, &across, &down, vertical_first(in->width, in->height, width, height, filter),
-                            result, error);
+    if (wider && taller && vertical_first(in->width, in->height, width, height, filter))
+        status = vertical_then_horizontal(pool, kernels, in, &across, &down, result, error);
+    else if (wider && taller)
+        status = horizontal_then_vertical(pool, kernels, in, &across, &down, result, error);
     else if (wider)
-        horizontal_pass(pool, &(pass){&across, in->pixels, result, in_stride, stride, height, 0});
+        horizontal_pass(pool, &(pass){kernels, &across, in->pixels, result, in_stride, stride, height, 0, 0});
     else if (taller)
-        vertical_pass(pool, &(pass){&down, in->pixels, result, stride, stride, height, 0});
+        vertical_pass(pool, &(pass){kernels, &down, in->pixels, result, stride, stride, height, 0, 0});
     else
         memcpy(result, in->pixels, (size_t)height * stride);
     if (status != QVL_OK) goto done;

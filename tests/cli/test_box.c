@@ -99,6 +99,7 @@ static void test_orientations(void **state) {
         const char *path = scratch("turned.jpg");
         write_turned_jpeg(path, SCENE, orientation);
         expect_line(QVL("box", path, "0,0,100,1000"), expected[orientation]);
+        expect_line(QVL("box", path, "0,0,100,1000", "--orientation", "ignore"), expected[1]);
         cJSON *json = box_json(path, "norm1000", "source", "0,0,100,1000");
         assert_int_equal(member(json, "orientation")->valueint, orientation);
         const cJSON *size = member(json, "source_size");

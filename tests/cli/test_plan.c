@@ -108,6 +108,10 @@ static void test_text(void **state) {
     assert_says(r.out, "no estimate: run qvl bench\n");
     assert_string_equal(r.err, "");
     free_result(&r);
+    r = expect(0, NULL, QVL("plan", turned, "-m", DEMO, "--policy", "reference", "--alpha", "#102030"));
+    assert_says(r.out, "turned.jpg: JPEG 640x427 -> 640x416, grid 1x26x40");
+    assert_says(r.out, "policies: orientation ignore, alpha #102030, gray16 saturate\n");
+    free_result(&r);
     r = expect(0, NULL, QVL("plan", SCENE, "--size", "64x32"));
     assert_says(r.out, "limits       none, --size gives the size\n");
     assert_says(r.err, "the demo model");
@@ -162,11 +166,9 @@ static void test_plan_equals_encode(void **state) {
     write_turned_jpeg(sideways, SCENE, 8);
     snprintf(small, sizeof small, "%s", picture(3, 7));
     snprintf(strip, sizeof strip, "%s", picture(1380, 245));
-    static const char *const flags[][2] = {{"--dtype", "f32"},
-                                           {"--max-pixels", "70000"},
-                                           {"--image-max-tokens", "100"},
-                                           {"--size", "96x160"},
-                                           {"--preset", "transformers-pil"}};
+    static const char *const flags[][2] = {
+        {"--dtype", "f32"},   {"--max-pixels", "70000"}, {"--image-max-tokens", "100"},
+        {"--size", "96x160"}, {"--policy", "reference"}, {"--preset", "transformers-pil"}};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         const char *const *f = flags[i];
         cJSON *planned = run_json(QVL("plan", SCENE, CHART, sideways, small, strip, "--json", f[0], f[1]));
@@ -225,6 +227,12 @@ static void test_no_weights_and_standard_input(void **state) {
 
 /* ---- memory */
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 /* The resident memory of the program at its peak, over what was planned. */
 static double peak_over_plan(const char *folder, const char *size) {
     cJSON *json = run_json(QVL("plan", SCENE, "-m", folder, "--size", size, "--json"));
@@ -240,18 +248,15 @@ static double peak_over_plan(const char *folder, const char *size) {
 /* A tower of the largest published width, two blocks deep. The program itself takes about 20 MB. */
 static void test_memory_as_planned(void **state) {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* sanitizers have memory of their own */
-#else
+    if (SANITIZED) skip(); /* sanitizers have memory of their own */
     const char *folder = scratch("large");
     result r = expect(0, NULL, ARGUMENTS(QVL_DEMO_MODEL_TOOL, "--shape", "qwen3.5-27b", "--depth", "2", folder));
     free_result(&r);
     static const char *const sizes[] = {"512x512", "1024x1024"};
     for (size_t i = 0; i < 2; i++) {
         double ratio = peak_over_plan(folder, sizes[i]);
-        assert_true(ratio > 0.9 && ratio < 1.2);
+        assert_true(ratio > 0.9 && ratio < 1.25);
     }
-#endif
 }
 
 /* ---- time */

@@ -89,7 +89,7 @@ static void test_usage_errors(void **state) {
         {{"encode", SCENE, "--size", "64x1000001"}, "--size is '64x1000001'"},
         {{"encode", SCENE, "--min-pixels", "0"}, "--min-pixels is '0'"},
         {{"encode", SCENE, "--image-max-tokens", "many"}, "--image-max-tokens is 'many'"},
-        {{"encode", SCENE, "--cpu-mask", "neon"}, "--cpu-mask is 'neon'; allowed is scalar, avx2, avx512 or all"},
+        {{"encode", SCENE, "--cpu-mask", "neon"}, "--cpu-mask is 'neon'; allowed is scalar, avx2, avx512, avx512bf16, amx or all"},
         {{"encode", SCENE, "--cpu-mask", "avx2,"}, "--cpu-mask is 'avx2,'"},
         {{"encode", SCENE, "--cpu-mask", "0x100000000"}, "--cpu-mask is '0x100000000'"},
         {{"encode", SCENE, "--json=yes"}, "--json is 'yes'; allowed is nothing"},

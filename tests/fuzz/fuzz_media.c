@@ -1,6 +1,6 @@
-/* Any bytes as a picture: a whole picture within the limit, or a refusal that names the input. Start from the
- * files of tests/fixtures/media. A PNG's checksums are made right after each mutation, or nothing would get past
- * them. */
+/* Any bytes as a picture, under the default and the reference policies: a whole picture within the limit, of which
+ * the header alone said the same, or a refusal that names the input. Start from the files of tests/fixtures/media. A
+ * PNG's checksums are made right after each mutation, or nothing would get past them. */
 #include "qvl.h"
 
 #include <stdlib.h>
@@ -12,19 +12,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    qvl_image image;
+static void read_picture(const qvl_input *input, const qvl_media_options *options) {
+    qvl_image image, probed;
     qvl_error error = {0};
-    qvl_input input = {.kind = QVL_INPUT_BYTES, .name = "the-name", .bytes = data, .byte_count = size};
-    qvl_status status = qvl_image_read(&input, MAX_PIXELS, &image, &error);
+    qvl_status probe_status = qvl_image_probe(input, options, &probed, NULL);
+    if (probed.pixels) abort();
+    qvl_status status = qvl_image_read(input, options, &image, &error);
     if (status) {
         if (error.status != status || !strstr(error.message, "the-name") || image.pixels) abort();
-        return 0;
+        return;
     }
+    if (probe_status || probed.width != image.width || probed.height != image.height ||
+        probed.stored.orientation != image.stored.orientation)
+        abort();
     if (image.width < 1 || image.height < 1 || image.width * image.height > MAX_PIXELS) abort();
     volatile unsigned sum = 0; /* every pixel is there to be read */
     for (int64_t i = 0; i < image.width * image.height * 3; i++) sum = sum + image.pixels[i];
     qvl_image_free(&image);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    qvl_input input = {.kind = QVL_INPUT_BYTES, .name = "the-name", .bytes = data, .byte_count = size};
+    qvl_media_options options;
+    qvl_media_options_init(&options);
+    options.max_pixels = MAX_PIXELS;
+    read_picture(&input, &options);
+    qvl_media_options_reference(&options);
+    read_picture(&input, &options);
     return 0;
 }
 

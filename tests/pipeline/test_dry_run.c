@@ -86,7 +86,10 @@ static void memory_by_hand(void **state) {
     assert_int_equal(p.memory.features, p.tokens * 64 * 2 * 3); /* bf16, two deepstack arrays */
     /* The first picture is resized: its pixels, and those of 640 x 416. One side keeps its size: no other copy. */
     assert_int_equal(p.memory.pictures, 3 * (640 * 427 + 640 * 416));
-    assert_int_equal(p.memory.peak, p.memory.weights + p.memory.patches + p.memory.scratch + p.memory.features);
+    /* Either the tower runs, or the second picture is read and its rows are put behind those of the first. */
+    int64_t tower = p.memory.patches + p.memory.scratch + p.memory.features;
+    int64_t reading = 3 * 320 * 320 + (2 * 26 * 40 + 20 * 20) * 1536 * 4;
+    assert_int_equal(p.memory.peak, p.memory.weights + (tower > reading ? tower : reading));
     assert_value(p.work.total, p.items[0].work.total + p.items[1].work.total);
     qvl_plan_free(&p);
     qvl_model_close(&model);

@@ -260,8 +260,80 @@ static void impossible_resizes(void **state) {
     expect_refused(one, 5, 5, 0, 257, QVL_ERROR_ARGUMENT, "threads is 257");
 }
 
+/* A tall picture goes through bands when its width changes as well. Horizontal first, each axis by itself gives the
+ * same bytes. */
+static void large_pictures_in_bands(void **state) {
+    (void)state;
+    enum { WIDTH = 24, HEIGHT = 15000, OUT_WIDTH = 1100, OUT_HEIGHT = 700 };
+    qvl_image in = make_picture("formula", WIDTH, HEIGHT, 0), across, apart, together;
+    for (qvl_preset preset = QVL_PRESET_TRANSFORMERS; preset <= QVL_PRESET_TRANSFORMERS_PIL; preset++)
+        for (int64_t height = OUT_HEIGHT; height <= HEIGHT + 1; height += HEIGHT + 1 - OUT_HEIGHT) {
+            if (preset != QVL_PRESET_TRANSFORMERS && height < HEIGHT)
+                continue; /* Pillow shrinks the height first */
+            qvl_error error;
+            if (qvl_resize(&in, OUT_WIDTH, HEIGHT, preset, 2, &across, &error)) fail_msg("%s", error.message);
+            if (qvl_resize(&across, OUT_WIDTH, height, preset, 2, &apart, &error)) fail_msg("%s", error.message);
+            if (qvl_resize(&in, OUT_WIDTH, height, preset, 2, &together, &error)) fail_msg("%s", error.message);
+            assert_memory_equal(apart.pixels, together.pixels, (size_t)(OUT_WIDTH * height * 3));
+            qvl_image_free(&across);
+            qvl_image_free(&apart);
+            qvl_image_free(&together);
+        }
+    qvl_image_free(&in);
+}
+
+/* ---- instruction sets */
+
+/* A picture that ends where readable memory ends: a kernel that reads further is stopped by the processor. */
+static qvl_image picture_at_page_end(int64_t width, int64_t height, unsigned seed, void **map, size_t *mapped) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (size_t)(width * height * 3);
+    size_t pages = (bytes + page - 1) / page * page;
+    *mapped = pages + page;
+    *map = mmap(NULL, *mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(*map != MAP_FAILED);
+    assert_int_equal(mprotect((char *)*map + pages, page, PROT_NONE), 0);
+    uint8_t *pixels = (uint8_t *)*map + pages - bytes;
+    for (size_t i = 0; i < bytes; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        pixels[i] = seed >> 28 < 4 ? 0 : seed >> 28 > 11 ? 255 : (uint8_t)(seed >> 20); /* extremes overshoot */
+    }
+    return (qvl_image){.width = width, .height = height, .pixels = pixels};
+}
+
+static void instruction_sets_agree(void **state) {
+    (void)state;
+    const qvl_resample_kernels *fastest = qvl_resample_choose(), *kernels[2] = {fastest, fastest};
+    if (__builtin_cpu_supports("avx2")) kernels[1] = &qvl_resample_avx2;
+    static const int64_t sides[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 31, 33, 40, 63, 64, 65, 100, 131, 300};
+    unsigned seed = 7;
+    for (int round = 0; round < 400; round++) {
+        int64_t size[4];
+        for (int i = 0; i < 4; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            size[i] = sides[(seed >> 16) % (sizeof sides / sizeof sides[0])];
+        }
+        void *map;
+        size_t mapped;
+        qvl_image in = picture_at_page_end(size[0], size[1], seed, &map, &mapped), want, got;
+        qvl_filter filter = round % 2 ? QVL_FILTER_TORCH : QVL_FILTER_PILLOW;
+        assert_int_equal(qvl_resample_with(&qvl_resample_scalar, NULL, &in, size[2], size[3], filter, &want, NULL),
+                         QVL_OK);
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(qvl_resample_with(kernels[k], NULL, &in, size[2], size[3], filter, &got, NULL),
+                             QVL_OK);
+            if (memcmp(want.pixels, got.pixels, picture_bytes(&want)) != 0)
+                fail_msg("%s differs: %lld x %lld to %lld x %lld, filter %d", kernels[k]->name, (long long)size[0],
+                         (long long)size[1], (long long)size[2], (long long)size[3], (int)filter);
+            qvl_image_free(&got);
+        }
+        qvl_image_free(&want);
+        munmap(map, mapped);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(instruction_sets_agree),
         cmocka_unit_test(reference_vectors),
         cmocka_unit_test(report_10_swapped_sides),
         cmocka_unit_test(report_19_the_right_filter),
@@ -273,6 +345,7 @@ int main(void) {
         cmocka_unit_test(nothing_outside_is_read_or_written),
         cmocka_unit_test(presets_choose_the_filter),
         cmocka_unit_test(impossible_resizes),
+        cmocka_unit_test(large_pictures_in_bands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
