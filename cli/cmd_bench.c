@@ -1,4 +1,5 @@
-/* qvl bench: how long the tower takes, and preprocessing of a 12-megapixel picture to the same size. */
+/* qvl bench: how long the tower takes, preprocessing of a 12-megapixel picture to the same size, and single kernels
+ * beside the rate of multiply-adds on registers, which no kernel exceeds. */
 #include "commands.h"
 #include "open.h"
 #include "output.h"
@@ -22,6 +23,9 @@ typedef struct bench {
     bench_size *sizes;
     size_t count;
     double *times; /* [runs] */
+    qvl_kernel_time kernels[QVL_MAX_KERNELS];
+    size_t kernel_count;
+    double copy_rate; /* bytes per second */
     cli_progress progress;
 } bench;
 
@@ -88,6 +92,40 @@ static qvl_status measure(const cli_options *options, bench *b, bench_size *size
     return status;
 }
 
+/* Single kernels at the patches of the first size. */
+static qvl_status time_kernels(const cli_options *options, bench *b, qvl_error *error) {
+    int64_t merge = qvl_model_get_info(b->model)->spatial_merge_size, rows = b->sizes[0].item.grid.h;
+    rows *= b->sizes[0].item.grid.w;
+    cli_progress_say(&b->progress, "timing kernels");
+    return qvl_bench_kernels(b->model, rows - rows % (merge * merge), (int32_t)options->runs, b->kernels,
+                             &b->kernel_count, &b->copy_rate, error);
+}
+
+static void add_kernels(cJSON *json, const bench *b) {
+    cJSON *kernels = cJSON_AddArrayToObject(json, "kernel_times");
+    for (size_t i = 0; i < b->kernel_count; i++) {
+        const qvl_kernel_time *k = &b->kernels[i];
+        cJSON *entry = cJSON_CreateObject();
+        cJSON_AddStringToObject(entry, "name", k->name);
+        cJSON_AddNumberToObject(entry, "seconds", k->seconds);
+        cJSON_AddNumberToObject(entry, "tflop_per_second", 1e-12 * k->flops / k->seconds);
+        cJSON_AddNumberToObject(entry, "peak_tflop_per_second", 1e-12 * k->peak);
+        cJSON_AddItemToArray(kernels, entry);
+    }
+    cJSON_AddNumberToObject(json, "copy_bytes_per_second", b->copy_rate);
+}
+
+static void print_kernels(const bench *b) {
+    printf("\n%-38s%10s%10s%12s%8s\n", "kernel", "ms", "TFLOP/s", "registers", "share");
+    for (size_t i = 0; i < b->kernel_count; i++) {
+        const qvl_kernel_time *k = &b->kernels[i];
+        double rate = k->flops / k->seconds;
+        printf("%-38s%10.2f%10.4f%12.4f%7.1f%%\n", k->name, 1e3 * k->seconds, 1e-12 * rate, 1e-12 * k->peak,
+               100.0 * rate / k->peak);
+    }
+    printf("%-38s%10.1f GB/s read and written\n", "copying memory", 1e-9 * b->copy_rate);
+}
+
 static int report_json(const cli_options *options, const bench *b) {
     const qvl_model_info *info = qvl_model_get_info(b->model);
     cJSON *json = cJSON_CreateObject();
@@ -110,6 +148,7 @@ static int report_json(const cli_options *options, const bench *b) {
         cJSON_AddNumberToObject(entry, "tflop_per_second", size->teraflops / size->tower_seconds);
         cJSON_AddItemToArray(sizes, entry);
     }
+    add_kernels(json, b);
     return cli_print_json(json);
 }
 
@@ -130,6 +169,7 @@ static int report(const cli_options *options, const bench *b) {
                size->preprocess_seconds, size->tower_seconds, size->teraflops,
                size->teraflops / size->tower_seconds);
     }
+    print_kernels(b);
     return CLI_DONE;
 }
 
@@ -154,7 +194,7 @@ static qvl_status run_bench(const cli_options *options, bench *b, qvl_error *err
     if (!status) status = qvl_session_open(b->model, &b->session, error);
     if (!status) status = make_photo(&b->photo, error);
     for (size_t i = 0; i < b->count && !status; i++) status = measure(options, b, &b->sizes[i], error);
-    return status;
+    return status ? status : time_kernels(options, b, error);
 }
 
 /* For the estimates of `qvl plan`. What cannot be written is no failure of the measurement. */

@@ -19,6 +19,7 @@ typedef struct encode_run {
     cli_taps taps;
     cli_progress progress;
     double open_seconds, preprocess_seconds, tower_seconds;
+    qvl_profile profile;
 } encode_run;
 
 static qvl_status encode(const cli_options *options, encode_run *run, qvl_error *error) {
@@ -34,8 +35,10 @@ static qvl_status encode(const cli_options *options, encode_run *run, qvl_error 
     cli_progress_clear(&run->progress);
     cli_note_cost(options, &run->plan);
     cli_progress_say(&run->progress, "preprocessing");
-    status = qvl_preprocess_inputs(run->model, run->inputs.list, run->inputs.count, &options->preprocess,
-                                   &run->patches, error);
+    qvl_preprocess_options preprocess = options->preprocess;
+    preprocess.profile = &run->profile;
+    status =
+        qvl_preprocess_inputs(run->model, run->inputs.list, run->inputs.count, &preprocess, &run->patches, error);
     if (status) return status;
     double preprocessed = cli_seconds();
     qvl_encode_options encoding;
@@ -44,6 +47,7 @@ static qvl_status encode(const cli_options *options, encode_run *run, qvl_error 
     encoding.progress_user = &run->progress;
     encoding.tap = options->taps ? cli_taps_add : NULL;
     encoding.tap_user = &run->taps;
+    encoding.profile = &run->profile;
     status = qvl_vision_encode(run->session, &run->patches, &encoding, &run->features, error);
     run->open_seconds = opened - start;
     run->preprocess_seconds = preprocessed - opened;
@@ -96,9 +100,20 @@ static int report_json(const cli_options *options, const encode_run *run) {
     cJSON_AddNumberToObject(seconds, "open", run->open_seconds);
     cJSON_AddNumberToObject(seconds, "preprocess", run->preprocess_seconds);
     cJSON_AddNumberToObject(seconds, "tower", run->tower_seconds);
+    if (options->profile)
+        for (int i = 0; i < QVL_STAGE_COUNT; i++)
+            cJSON_AddNumberToObject(seconds, qvl_stage_name((qvl_stage)i), run->profile.seconds[i]);
     add_path(json, "output", options->output);
     add_path(json, "taps", options->taps);
     return cli_print_json(json);
+}
+
+static void print_profile(const qvl_profile *profile) {
+    double total = 0.0;
+    for (int i = 0; i < QVL_STAGE_COUNT; i++) total += profile->seconds[i];
+    for (int i = 0; i < QVL_STAGE_COUNT; i++)
+        printf("  %-11s%10.1f ms%7.1f %%\n", qvl_stage_name((qvl_stage)i), 1e3 * profile->seconds[i],
+               100.0 * profile->seconds[i] / total);
 }
 
 static int report(const cli_options *options, const encode_run *run) {
@@ -113,6 +128,7 @@ static int report(const cli_options *options, const encode_run *run) {
     printf("read and preprocess %.1f ms, tower %.1f ms (%s, %d thread%s), model opened in %.1f ms\n",
            1e3 * run->preprocess_seconds, 1e3 * run->tower_seconds, info->kernels, info->threads,
            info->threads == 1 ? "" : "s", 1e3 * run->open_seconds);
+    if (options->profile) print_profile(&run->profile);
     if (options->output)
         printf("features written to %s\n", options->output);
     else

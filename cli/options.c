@@ -87,6 +87,7 @@ static const flag flags[] = {
      FLAG_CPU_MASK, 0, 0, 0},
     {"--fingerprint", NULL, NULL, "which weights the tower has: SHA-256, remembered in the user's cache folder",
      CLI_INFO, FLAG_SWITCH, FIELD(fingerprint), 0, 0},
+    {"--profile", NULL, NULL, "show the time by stage", CLI_ENCODE, FLAG_SWITCH, FIELD(profile), 0, 0},
     {"--json", NULL, NULL, "results as one JSON object", OPENING, FLAG_SWITCH, FIELD(json), 0, 0},
     {"--quiet", "-q", NULL, "no progress line and no notes", OPENING, FLAG_SWITCH, FIELD(quiet), 0, 0},
     {"--help", "-h", NULL, "this text", OPENING, FLAG_SWITCH, FIELD(help), 0, 0},

@@ -25,6 +25,7 @@ typedef struct cli_options {
     int64_t threads, runs;
     bool json, quiet, help;
     bool fingerprint;      /* info computes the tower's */
+    bool profile;          /* encode shows its time by stage */
     bool one_policy_given; /* --policy would undo it */
     char **inputs;         /* what is left of argv */
     size_t input_count;

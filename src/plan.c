@@ -74,7 +74,7 @@ static size_t file_bytes(const qvl_input *input) {
 /* Most of one picture at a time, patch rows aside: while it is decoded, or while it is resized. */
 static size_t picture_bytes(const qvl_input *input, const qvl_item *item, qvl_preset preset) {
     size_t pixels = product(product((size_t)item->source_width, (size_t)item->source_height), 3);
-    size_t decoding = sum(file_bytes(input), qvl_decode_bytes(&item->stored)), resizing = 0;
+    size_t decoding = sum(file_bytes(input), (size_t)item->stored.decode_bytes), resizing = 0;
     if (item->width != item->source_width || item->height != item->source_height)
         resizing = qvl_resample_bytes(item->source_width, item->source_height, item->width, item->height,
                                       preset == QVL_PRESET_TRANSFORMERS ? QVL_FILTER_TORCH : QVL_FILTER_PILLOW);

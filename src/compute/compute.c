@@ -2,6 +2,7 @@
 #include "compute/context.h"
 
 #include "base/bf16.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -139,6 +140,42 @@ void qvl_heads_read(qvl_compute *compute, const qvl_heads *in, const qvl_segment
 
 void qvl_attention(qvl_compute *compute, const qvl_heads *qkv, const qvl_segments *segments, qvl_operand *out) {
     compute->backend->attention(compute, qkv, segments, out);
+}
+
+/* ---- measuring */
+
+typedef struct peak_job {
+    const qvl_compute *compute;
+    int64_t rounds;
+    double flops[256]; /* per task */
+} peak_job;
+
+static void peak_task(void *user, int64_t task, int worker) {
+    (void)worker;
+    peak_job *job = user;
+    const qvl_tile_kernels *tiles = job->compute->tiles;
+    if (!tiles) {
+        job->flops[task] = job->compute->kernels->multiply_adds(job->rounds);
+        return;
+    }
+    tiles->begin();
+    job->flops[task] = tiles->multiply_adds(job->rounds);
+    tiles->end();
+}
+
+double qvl_peak_flops(qvl_compute *compute, double *seconds) {
+    peak_job job = {.compute = compute, .rounds = 100000};
+    int threads = qvl_pool_threads(compute->pool);
+    for (;;) {
+        double start = qvl_seconds();
+        qvl_pool_run(compute->pool, threads, peak_task, &job);
+        *seconds = qvl_seconds() - start;
+        if (*seconds > 3e-3 || job.rounds > INT64_MAX / 8) break;
+        job.rounds *= 4;
+    }
+    double all = 0.0;
+    for (int i = 0; i < threads; i++) all += job.flops[i];
+    return all;
 }
 
 /* ---- what needs no layout */

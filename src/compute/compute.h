@@ -96,6 +96,12 @@ void qvl_heads_read(qvl_compute *compute, const qvl_heads *in, const qvl_segment
 /* out [rows, heads*head_dim] = softmax(scale q k^T) v within each segment. Exact for any scores. */
 void qvl_attention(qvl_compute *compute, const qvl_heads *qkv, const qvl_segments *segments, qvl_operand *out);
 
+/* ---- measuring */
+
+/* FLOPs done by all threads in some milliseconds of multiply-adds on registers, and the seconds they took: the rate
+ * that products of this context cannot exceed. */
+double qvl_peak_flops(qvl_compute *compute, double *seconds);
+
 /* ---- the rest */
 
 /* x[r, :] += sum over i of weights[r,i] * table[indices[r,i], :]; i in 0..3, summed in order in f32, then added.

@@ -128,6 +128,11 @@ static void take_property(const box *property, qvl_avif_item *item) {
         take_version(&c);
         item->width = (int64_t)take(&c, 4);
         item->height = (int64_t)take(&c, 4);
+    } else if (is(property, "av1C") && c.left >= 4) {
+        take(&c, 2);
+        unsigned flags = (unsigned)take(&c, 1);
+        bool deep = flags & 0x40, gray = flags & 0x10, half_width = flags & 8, half_height = flags & 4;
+        item->quarter_bytes = (gray ? 4u : 4u + (8u >> (half_width + half_height))) << deep;
     } else if (is(property, "irot")) {
         item->quarters = (int)take(&c, 1) & 3;
     } else if (is(property, "imir")) {

@@ -18,6 +18,7 @@ typedef struct qvl_avif_item {
     int mirror;            /* ... and then mirrored: 1: top and bottom, 2: left and right change places */
     int orientation;       /* both as EXIF's value */
     bool alpha;            /* another item is its alpha plane */
+    size_t quarter_bytes;  /* of the coded picture's planes, per pixel */
     bool has_colour;       /* the next three are given here, else in the coded picture */
     int primaries, matrix; /* code points of ITU-T H.273 */
     bool full_range;

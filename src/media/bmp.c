@@ -118,6 +118,7 @@ static qvl_status read_header(bmp_picture *bmp) {
     bmp->palette_at = 14 + header;
     bmp->data_at = number(b + 10, 4);
     qvl_status status = check_coding(bmp);
+    bmp->canvas->work = 4 * (size_t)bmp->width;
     if (!status) status = qvl_canvas_open(bmp->canvas, "BMP", bmp->width, bmp->height, 1);
     if (!status && bmp->bits >= 16) status = read_masks(bmp, header);
     return status;

@@ -10,6 +10,7 @@ typedef struct qvl_canvas {
     const char *name; /* of the input, for messages */
     bool probe;       /* only the header is wanted: no pixels are allocated, none may be drawn */
     bool upright;     /* set by a decoder whose format is turned upright whatever the policy */
+    size_t work;      /* set by a decoder: the bytes it takes beside the file and the picture */
     qvl_error *error;
     qvl_image image; /* the result */
     /* Stored pixel (x, y) goes to origin + x * step_x + y * step_y. */

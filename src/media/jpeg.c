@@ -97,6 +97,14 @@ static int orientation(const struct jpeg_decompress_struct *jpeg) {
     return 1;
 }
 
+/* Of a file of several scans libjpeg keeps all coefficients, 16 bits each. */
+static size_t coefficient_bytes(struct jpeg_decompress_struct *jpeg) {
+    size_t bytes = 0;
+    for (int c = 0; c < jpeg->num_components && jpeg_has_multiple_scans(jpeg); c++)
+        bytes += (size_t)jpeg->comp_info[c].width_in_blocks * jpeg->comp_info[c].height_in_blocks * DCTSIZE2 * 2;
+    return bytes;
+}
+
 static qvl_status read_header(jpeg_reader *r, const uint8_t *bytes, size_t count) {
     struct jpeg_decompress_struct *jpeg = &r->jpeg;
     jpeg_create_decompress(jpeg);
@@ -109,6 +117,7 @@ static qvl_status read_header(jpeg_reader *r, const uint8_t *bytes, size_t count
         return qvl_fail(r->canvas->error, QVL_ERROR_UNSUPPORTED,
                         "%.400s: JPEG has %d components; allowed are 1, 3 and 4", r->canvas->name, components);
     jpeg->out_color_space = components == 4 ? JCS_CMYK : JCS_RGB;
+    r->canvas->work = coefficient_bytes(jpeg) + 4 * (size_t)jpeg->image_width;
     return qvl_canvas_open(r->canvas, "JPEG", jpeg->image_width, jpeg->image_height, orientation(jpeg));
 }
 

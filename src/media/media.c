@@ -212,19 +212,6 @@ qvl_status qvl_image_probe(const qvl_input *input, const qvl_media_options *opti
     return read_image(input, options, true, image, error);
 }
 
-/* JPEG: the coefficients of a file of several scans; others: the picture as the library behind it has it. PNG and
- * BMP need a row. */
-size_t qvl_decode_bytes(const qvl_stored *stored) {
-    static const struct {
-        const char *format;
-        size_t per_pixel;
-    } costs[] = {{"JPEG", 6}, {"WebP", 8}, {"GIF", 8}, {"TIFF", 4}, {"AVIF", 6}};
-    size_t pixels = (size_t)stored->width * (size_t)stored->height; /* checked by the canvas */
-    for (size_t i = 0; stored->format && i < sizeof costs / sizeof *costs; i++)
-        if (strcmp(stored->format, costs[i].format) == 0) return pixels * costs[i].per_pixel;
-    return 0;
-}
-
 void qvl_image_free(qvl_image *image) {
     if (!image) return;
     qvl_free(image->pixels);

@@ -19,7 +19,4 @@ qvl_status qvl_bmp_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas);
 qvl_status qvl_tiff_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas);
 qvl_status qvl_avif_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas);
 
-/* Most of the bytes that decoding may hold beside the file and the RGB8 picture, for planning. */
-size_t qvl_decode_bytes(const qvl_stored *stored);
-
 #endif

@@ -139,6 +139,7 @@ static qvl_status read_header(png_reader *r) {
         return qvl_fail(r->canvas->error, QVL_ERROR_LIMIT,
                         "%.400s: size is %lu x %lu pixels; the limit of a side is %d", r->canvas->name,
                         (unsigned long)width, (unsigned long)height, MAX_SIDE);
+    r->canvas->work = 4 * (size_t)width;
     qvl_status status = qvl_canvas_open(r->canvas, "PNG", width, height, orientation(r->bytes, r->count));
     if (status || r->canvas->probe) return status;
     r->row = qvl_alloc(width, 4);

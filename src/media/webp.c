@@ -51,21 +51,34 @@ static qvl_status decode_frame(const WebPIterator *frame, size_t channels, uint8
 }
 
 /* Draws the whole canvas: row by row what is around the frame, and the frame's part of the row. */
-static void draw(const WebPIterator *frame, size_t channels, uint8_t *pixels, uint8_t *row, qvl_canvas *canvas) {
+static void draw(const WebPIterator *frame, size_t channels, const uint8_t *pixels, uint8_t *row,
+                 qvl_canvas *canvas) {
     int64_t width = canvas->image.stored.width, height = canvas->image.stored.height;
+    size_t frame_row = (size_t)frame->width * channels;
     for (int64_t y = 0; y < height; y++) {
-        bool inside = y >= frame->y_offset && y < frame->y_offset + frame->height;
-        uint8_t *part = pixels + (size_t)(y - frame->y_offset) * (size_t)frame->width * channels;
-        if (inside && frame->width == width) { /* nothing around it */
-            if (channels == 4) qvl_canvas_flatten(canvas, part, width);
-            qvl_canvas_row(canvas, y, part);
-            continue;
-        }
         memset(row, 0, (size_t)width * channels);
-        if (inside) memcpy(row + (size_t)frame->x_offset * channels, part, (size_t)frame->width * channels);
+        if (y >= frame->y_offset && y < frame->y_offset + frame->height)
+            memcpy(row + (size_t)frame->x_offset * channels, pixels + (size_t)(y - frame->y_offset) * frame_row,
+                   frame_row);
         if (channels == 4) qvl_canvas_flatten(canvas, row, width);
         qvl_canvas_row(canvas, y, row);
     }
+}
+
+/* The frame where it is not decoded in place, libwebp's own picture of lossless data, or its alpha of lossy data. */
+static size_t work_bytes(const WebPDemuxer *demuxer, const qvl_canvas *canvas) {
+    WebPIterator frame = {0};
+    WebPBitstreamFeatures features = {0};
+    size_t pixels = (size_t)WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_WIDTH) *
+                    (size_t)WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_HEIGHT);
+    bool lossless = true;
+    if (WebPDemuxGetFrame(demuxer, 1, &frame) &&
+        WebPGetFeatures(frame.fragment.bytes, frame.fragment.size, &features) == VP8_STATUS_OK)
+        lossless = features.format == 2;
+    WebPDemuxReleaseIterator(&frame);
+    bool alpha = WebPDemuxGetI(demuxer, WEBP_FF_FORMAT_FLAGS) & ALPHA_FLAG;
+    bool apart = alpha && canvas->options->alpha != QVL_ALPHA_DROP;
+    return pixels * ((lossless ? 4 : alpha ? 1 : 0) + (apart ? 4 : 0));
 }
 
 static qvl_status read_frame(const WebPDemuxer *demuxer, const WebPIterator *frame, qvl_canvas *canvas) {
@@ -99,6 +112,7 @@ qvl_status qvl_webp_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas)
         status = qvl_canvas_damaged(canvas, "WebP", "the file ends before the picture does");
         goto done;
     }
+    canvas->work = work_bytes(demuxer, canvas);
     status = qvl_canvas_open(canvas, "WebP", WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_WIDTH),
                              WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_HEIGHT), orientation(demuxer));
     if (status || canvas->probe) goto done;

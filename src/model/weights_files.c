@@ -81,6 +81,7 @@ static qvl_status open_single(const char *folder, const char *name, qvl_tower_fi
 typedef struct shard_index {
     const char *folder, *path;
     const cJSON *map; /* tensor name -> shard */
+    bool (*wanted)(const char *tensor);
     qvl_error *error;
 } shard_index;
 
@@ -109,7 +110,7 @@ static int compare_strings(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Opens the shards that the index names for tensors of the tower, each once, in order of name. */
+/* Opens the shards that the index names for wanted tensors, each once, in order of name. */
 static qvl_status open_shards(const shard_index *x, qvl_tower_files *files) {
     size_t most = (size_t)cJSON_GetArraySize(x->map), count = 0, unique = 0;
     const char **names = qvl_alloc(most + 1, sizeof *names);
@@ -117,15 +118,12 @@ static qvl_status open_shards(const shard_index *x, qvl_tower_files *files) {
     if (!names) return qvl_fail_memory(x->error, "shard names", most, sizeof *names);
     const cJSON *item;
     cJSON_ArrayForEach(item, x->map) {
-        if (!is_towers(item->string)) continue;
+        if (!x->wanted(item->string)) continue;
         status = check_shard(x, item);
         if (status) goto done;
         names[count++] = item->valuestring;
     }
-    if (count == 0) {
-        status = qvl_fail_no_tower(x->folder, x->error);
-        goto done;
-    }
+    if (count == 0) goto done;
     qsort(names, count, sizeof *names, compare_strings);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || strcmp(names[i], names[i - 1]) != 0) names[unique++] = names[i];
@@ -146,7 +144,7 @@ static int compare_shard_with_file(const void *shard, const void *file) {
 static qvl_status check_tensors(const shard_index *x, const qvl_tower_files *files) {
     const cJSON *item;
     cJSON_ArrayForEach(item, x->map) {
-        if (!is_towers(item->string)) continue;
+        if (!x->wanted(item->string)) continue;
         const qvl_safetensors *file = bsearch(item->valuestring, files->files, (size_t)files->count,
                                               sizeof *files->files, compare_shard_with_file);
         if (!file || !qvl_safetensors_find(file, item->string))
@@ -156,9 +154,10 @@ static qvl_status check_tensors(const shard_index *x, const qvl_tower_files *fil
     return QVL_OK;
 }
 
-static qvl_status open_indexed(const char *folder, const char *path, qvl_tower_files *files, qvl_error *error) {
+static qvl_status open_indexed(const char *folder, const char *path, bool (*wanted)(const char *tensor),
+                               qvl_tower_files *files, qvl_error *error) {
     cJSON *root;
-    shard_index x = {.folder = folder, .path = path, .error = error};
+    shard_index x = {.folder = folder, .path = path, .wanted = wanted, .error = error};
     files->source = QVL_INDEX_FILE;
     qvl_status status = qvl_json_read(path, MAX_INDEX, &root, error);
     if (!status) status = qvl_json_object(root, "weight_map", path, &x.map, error);
@@ -169,28 +168,38 @@ static qvl_status open_indexed(const char *folder, const char *path, qvl_tower_f
     return status;
 }
 
-/* A sidecar is made for folders whose own files lack the tower or hold it quantised: it goes first. A single file
- * goes before an index, as in transformers. */
-qvl_status qvl_tower_files_open(const char *folder, qvl_tower_files *files, qvl_error *error) {
+/* A single file goes before an index, as in transformers. */
+qvl_status qvl_tensor_files_open(const char *folder, bool (*wanted)(const char *tensor), qvl_tower_files *files,
+                                 qvl_error *error) {
     *files = (qvl_tower_files){0};
-    char *sidecar = qvl_path_join(folder, QVL_SIDECAR_FILE);
     char *single = qvl_path_join(folder, QVL_SINGLE_FILE);
     char *indexed = qvl_path_join(folder, QVL_INDEX_FILE);
     qvl_status status;
-    if (!sidecar || !single || !indexed)
-        status = qvl_fail_memory(error, "file names", 3, strlen(folder));
-    else if (qvl_file_exists(sidecar))
-        status = open_single(folder, QVL_SIDECAR_FILE, files, error);
+    if (!single || !indexed)
+        status = qvl_fail_memory(error, "file names", 2, strlen(folder));
     else if (qvl_file_exists(single))
         status = open_single(folder, QVL_SINGLE_FILE, files, error);
     else if (qvl_file_exists(indexed))
-        status = open_indexed(folder, indexed, files, error);
+        status = open_indexed(folder, indexed, wanted, files, error);
     else
         status = qvl_fail(error, QVL_ERROR_MODEL, "no weights in %s: neither %s nor %s is there, nor %s", folder,
                           QVL_SINGLE_FILE, QVL_INDEX_FILE, QVL_SIDECAR_FILE);
-    qvl_free(sidecar);
     qvl_free(single);
     qvl_free(indexed);
+    if (status) qvl_tower_files_close(files);
+    return status;
+}
+
+/* A sidecar is made for folders whose own files lack the tower or hold it quantised: it goes first. */
+qvl_status qvl_tower_files_open(const char *folder, qvl_tower_files *files, qvl_error *error) {
+    *files = (qvl_tower_files){0};
+    char *sidecar = qvl_path_join(folder, QVL_SIDECAR_FILE);
+    if (!sidecar) return qvl_fail_memory(error, "file name", strlen(folder), 1);
+    bool aside = qvl_file_exists(sidecar);
+    qvl_free(sidecar);
+    qvl_status status = aside ? open_single(folder, QVL_SIDECAR_FILE, files, error)
+                              : qvl_tensor_files_open(folder, is_towers, files, error);
+    if (!status && files->count == 0) status = qvl_fail_no_tower(folder, error);
     if (status) qvl_tower_files_close(files);
     return status;
 }

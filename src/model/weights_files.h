@@ -36,6 +36,10 @@ typedef struct qvl_tower_files {
 /* The sidecar if the folder has one; else the single file; else the shards that the index names for tensors of a
  * tower, checked against the index. Owner: the caller, qvl_tower_files_close. */
 qvl_status qvl_tower_files_open(const char *folder, qvl_tower_files *files, qvl_error *error);
+/* The single file, or else the shards that the index names for the tensors wanted, checked against the index: none
+ * where it names none. *files also says where tensors were looked for. */
+qvl_status qvl_tensor_files_open(const char *folder, bool (*wanted)(const char *tensor), qvl_tower_files *files,
+                                 qvl_error *error);
 /* Accepts a zeroed struct. */
 void qvl_tower_files_close(qvl_tower_files *files);
 

@@ -1,4 +1,5 @@
 /* Pictures to patch rows: size -> resample -> normalise -> rows, one picture after the other into one array. */
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "model/model.h"
@@ -24,7 +25,9 @@ typedef struct assembly {
     const qvl_model *model;
     float table[3][256];
     qvl_patches *patches;
-    int64_t capacity; /* rows there is room for */
+    int64_t capacity;     /* rows there is room for */
+    qvl_profile *profile; /* may be NULL */
+    double lap;           /* when the last stage ended */
 } assembly;
 
 /* Makes room for more rows behind those that are there: for twice as many, so that many pictures are not copied
@@ -57,6 +60,11 @@ typedef struct picture_source {
     size_t count;
 } picture_source;
 
+/* Time since the last lap was spent on `stage`. */
+static void lap(assembly *to, qvl_stage stage) {
+    if (to->profile) qvl_lap(to->profile, stage, &to->lap);
+}
+
 static qvl_status check_image(const qvl_image *image, qvl_error *error) {
     if (image->pixels && image->width >= 1 && image->height >= 1) return QVL_OK;
     return qvl_fail(error, QVL_ERROR_ARGUMENT, "a picture of %lld x %lld pixels%s cannot be preprocessed",
@@ -79,11 +87,13 @@ static qvl_status append(assembly *to, const qvl_image *image, qvl_image *owned,
         image = &resized;
         qvl_image_free(owned); /* before patch rows are made, which can be as large */
     }
+    lap(to, QVL_STAGE_RESIZE);
     if (!status) status = grow(to, item->grid.t * item->grid.h * item->grid.w, error);
     if (!status)
         qvl_patch_rows(model->pool, image, &model->config.vision, (const float(*)[256])to->table,
                        patches->values + before * patches->cols);
     qvl_image_free(&resized);
+    lap(to, QVL_STAGE_ROWS);
     return status;
 }
 
@@ -93,6 +103,7 @@ static qvl_status append_input(assembly *to, const qvl_input *input, const qvl_p
     qvl_image image;
     qvl_status status = qvl_image_read(input, &own.media, &image, error);
     if (status) return status;
+    lap(to, QVL_STAGE_READ);
     status = append(to, &image, &image, &own, item, error);
     qvl_image_free(&image);
     return status && input->name ? qvl_error_prefix(error, status, input->name) : status;
@@ -101,7 +112,8 @@ static qvl_status append_input(assembly *to, const qvl_input *input, const qvl_p
 static qvl_status preprocess(const qvl_model *model, picture_source source, const qvl_preprocess_options *options,
                              qvl_preset preset, qvl_patches *patches, qvl_error *error) {
     *patches = (qvl_patches){.cols = qvl_patch_columns(&model->config.vision)};
-    assembly to = {.model = model, .patches = patches};
+    assembly to = {
+        .model = model, .patches = patches, .profile = options ? options->profile : NULL, .lap = qvl_seconds()};
     qvl_status status = qvl_check_preset(preset, error);
     if (!status && source.count == 0) status = qvl_fail(error, QVL_ERROR_ARGUMENT, "no pictures given");
     if (status) goto fail;

@@ -2,6 +2,7 @@
  * normalised before and added after), mergers. All memory is planned first; blocks reuse two operand buffers. */
 #include "vision/tower.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "vision/position.h"
 
@@ -29,6 +30,7 @@ typedef struct tower_run {
     float *merged;       /* [tokens, out_hidden] */
     float *tapped;       /* stages read back for the tap */
     int64_t done, total; /* progress */
+    double lap;          /* when the last stage ended; only kept with a profile */
 } tower_run;
 
 static int64_t patch_columns(const qvl_vision_config *c) {
@@ -66,6 +68,11 @@ static void take_buffers(tower_run *r, bool tap, qvl_arena *arena) {
         qvl_arena_take(arena, qvl_matmul_qkv_scratch(compute, r->rows, c->num_heads, c->head_dim), sizeof(float));
     r->merged = qvl_arena_take(arena, (size_t)r->tokens * (size_t)c->out_hidden_size, sizeof(float));
     r->tapped = tap ? qvl_arena_take(arena, rows * (size_t)(wide > 3 * d ? wide : 3 * d), sizeof(float)) : NULL;
+}
+
+/* Time since the last lap was spent on `stage`. */
+static void lap(tower_run *r, qvl_stage stage) {
+    if (r->call->options.profile) qvl_lap(r->call->options.profile, stage, &r->lap);
 }
 
 /* ---- taps */
@@ -125,11 +132,15 @@ static void attend(tower_run *r, int index) {
     qvl_heads heads = {r->rows, c->num_heads, c->head_dim, (float)(1.0 / sqrt((double)c->head_dim)), r->heads};
     qvl_layer_norm(r->compute, r->hidden, r->rows, c->hidden_size, b->norm1.weight, b->norm1.bias, EPSILON, 1, &x);
     tap_operand(r, index, "norm1", &x);
+    lap(r, QVL_STAGE_NORM);
     qvl_matmul_qkv(r->compute, &x, &b->qkv, r->positions.cosine, r->positions.sine, segments, r->qkv, &heads);
     tap_heads(r, index, &heads);
+    lap(r, QVL_STAGE_QKV);
     qvl_attention(r->compute, &heads, segments, &y);
     tap_operand(r, index, "attn", &y);
+    lap(r, QVL_STAGE_ATTENTION);
     qvl_matmul_add(r->compute, &y, &b->proj, r->hidden);
+    lap(r, QVL_STAGE_PROJECTION);
 }
 
 /* hidden += fc2(gelu(fc1(norm2(hidden)))) */
@@ -142,9 +153,11 @@ static void transform(tower_run *r, int index) {
         qvl_operand x = {rows, c->hidden_size, r->left}, y = {rows, c->intermediate_size, r->right};
         qvl_layer_norm(r->compute, hidden, rows, c->hidden_size, b->norm2.weight, b->norm2.bias, EPSILON, 1, &x);
         tap_operand(r, index, "norm2", &x);
+        lap(r, QVL_STAGE_NORM);
         qvl_matmul_gelu(r->compute, &x, &b->fc1, QVL_GELU_TANH, &y);
         tap_operand(r, index, "mlp", &y);
         qvl_matmul_add(r->compute, &y, &b->fc2, hidden);
+        lap(r, QVL_STAGE_MLP);
     }
 }
 
@@ -167,6 +180,7 @@ static qvl_status merge(tower_run *r, const qvl_merger *m, bool join_first, cons
         return qvl_fail(error, QVL_ERROR_NUMERIC, "%s features are not finite: token %lld, element %lld", name,
                         (long long)(bad / c->out_hidden_size), (long long)(bad % c->out_hidden_size));
     qvl_store(r->compute, r->merged, count, qvl_compute_dtype(r->compute), out);
+    lap(r, QVL_STAGE_MERGERS);
     return QVL_OK;
 }
 
@@ -183,6 +197,7 @@ static qvl_status run_stages(tower_run *r, qvl_error *error) {
     qvl_features *features = r->call->features;
     qvl_status status;
     if (r->call->patches) embed_patches(r);
+    lap(r, QVL_STAGE_EMBED);
     if ((status = step(r, error))) return status;
     int32_t level = 0;
     for (int32_t i = 0; i < c->depth; i++) {
@@ -261,6 +276,7 @@ qvl_status qvl_tower_run(const qvl_tower *tower, qvl_compute *compute, qvl_scrat
     take_buffers(&r, call->options.tap != NULL, &arena);
     if (call->hidden) r.hidden = call->hidden;
     r.total = tower->config.depth + 1;
+    r.lap = qvl_seconds();
     qvl_positions_fill(&tower->config, call->grids, call->grid_count, &r.positions);
     if (call->features) status = alloc_features(&r, call->features, error);
     if (!status) status = run_stages(&r, error);

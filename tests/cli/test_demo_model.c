@@ -73,15 +73,16 @@ static void test_rules(void **state) {
 static void test_demo_folder(void **state) {
     (void)state;
     static const char *const files[] = {"config.json", "generation_config.json", "preprocessor_config.json",
-                                        "video_preprocessor_config.json", "model.safetensors"};
+                                        "video_preprocessor_config.json", "model.safetensors",
+                                        "tokenizer.json", "tokenizer_config.json"};
     char folder[512], made[1024];
     snprintf(folder, sizeof folder, "%s", scratch("demo"));
     make(folder, ARGUMENTS("--shape", "demo"));
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < 7; i++) {
         snprintf(made, sizeof made, "%s", in_folder(folder, files[i]));
         assert_same_file(made, in_folder(DEMO, files[i]));
     }
-    assert_int_equal(count_files(folder), 5);
+    assert_int_equal(count_files(folder), 7);
 }
 
 static void assert_shape_is(const qvl_tensor *tensor, const cJSON *shape) {
@@ -146,7 +147,7 @@ static void test_published_sizes(void **state) {
     };
     size_t known = 0, count = sizeof published / sizeof *published;
     while (demo_shape_name(known)) known++;
-    assert_int_equal(known, count + 5);
+    assert_int_equal(known, count + 6);
     for (size_t i = 0; i < count; i++) {
         demo_shape shape;
         if (!demo_shape_find(published[i].name, &shape)) fail_msg("no shape %s", published[i].name);
@@ -199,7 +200,7 @@ static void test_shards(void **state) {
     char folder[512];
     snprintf(folder, sizeof folder, "%s", scratch("sharded"));
     make(folder, ARGUMENTS("--shards", "3"));
-    assert_int_equal(count_files(folder), 4 + 1 + 3);
+    assert_int_equal(count_files(folder), 6 + 1 + 3);
     char *text = read_file(in_folder(folder, "model.safetensors.index.json"), NULL);
     cJSON *index = cJSON_Parse(text);
     const cJSON *map = cJSON_GetObjectItem(index, "weight_map"), *entry;

@@ -2,6 +2,7 @@
  * a temporary name and renamed, so it is whole or not there. */
 #define _GNU_SOURCE
 #include "configs.h"
+#include "tokenizer.h"
 #include "weights.h"
 
 #include <dirent.h>
@@ -32,7 +33,7 @@ static int usage(FILE *out) {
         "  --shards N     N safetensors files and an index; memory needed is that of one file\n"
         "  --naming NAME  how the tensors are called, default hf; sidecar: the tower in optiq/, as MLX names it\n"
         "  --layout NAME  order of the patch weights, default what the naming comes with\n"
-        "demo and tiny-* are written whole, the others as their vision tower only.\nshapes:\n",
+        "demo*, with a tokenizer, and tiny-* are written whole, the others as their vision tower only.\nshapes:\n",
         out);
     const char *name;
     for (size_t i = 0; (name = demo_shape_name(i)); i++) fprintf(out, "  %s\n", name);
@@ -110,6 +111,10 @@ static int write_folder(const char *folder, const demo_shape *shape, const optio
     if (demo_write_json(folder, "generation_config.json", demo_generation_config(shape))) return 1;
     if (demo_write_json(folder, "preprocessor_config.json", demo_image_processor(shape))) return 1;
     if (demo_write_json(folder, "video_preprocessor_config.json", demo_video_processor(shape))) return 1;
+    if (demo_has_tokenizer(shape)) {
+        if (demo_write_json(folder, "tokenizer.json", demo_tokenizer(shape))) return 1;
+        if (demo_write_json(folder, "tokenizer_config.json", demo_tokenizer_config(shape))) return 1;
+    }
     return demo_write_weights(folder, &output);
 }
 

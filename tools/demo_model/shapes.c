@@ -111,6 +111,35 @@ static const demo_shape demo = {
     .init = DEMO_SCALED,
 };
 
+/* The demo's sizes in the hybrid family: no deepstack, linear attention, the same vocabulary. */
+static const demo_shape demo_35 = {
+    .name = "demo-35",
+    .family = DEMO_QWEN3_5,
+    .vision = {.depth = 4,
+               .hidden = 64,
+               .heads = 2,
+               .intermediate = 128,
+               .patch = 16,
+               .positions = 576,
+               .out_hidden = 64},
+    .text = {.vocab = 512,
+             .layers = 4,
+             .intermediate = 128,
+             .heads = 4,
+             .kv_heads = 2,
+             .head_dim = 32,
+             .max_positions = 32768,
+             .mrope_section = {4, 2, 2},
+             .linear_key_heads = 2,
+             .linear_value_heads = 4,
+             .linear_head_dim = 16,
+             .rope_theta = 1e7,
+             .partial_rotary = 0.5},
+    .tokens = {.vision_start = 508, .vision_end = 509, .image = 510, .video = 511, .end = 507, .pad = 505},
+    .text_tensors = true,
+    .init = DEMO_SCALED,
+};
+
 /* The models of the published test vectors: alike but for family, depths and the second deepstack index. */
 typedef struct tiny {
     const char *name;
@@ -172,26 +201,29 @@ static demo_shape tiny_shape(const tiny *model) {
     };
 }
 
-/* ---- all of them: demo, the tiny ones, the published ones */
+/* ---- all of them: the demos, the tiny ones, the published ones */
 
+static const demo_shape *const demos[] = {&demo, &demo_35};
+
+enum { DEMOS = sizeof demos / sizeof *demos };
 enum { TINY = sizeof tinies / sizeof *tinies, PUBLISHED = sizeof models / sizeof *models };
 
 const char *demo_shape_name(size_t index) {
-    if (index == 0) return demo.name;
-    if (index <= TINY) return tinies[index - 1].name;
-    return index <= TINY + PUBLISHED ? models[index - TINY - 1].name : NULL;
+    if (index < DEMOS) return demos[index]->name;
+    if (index < DEMOS + TINY) return tinies[index - DEMOS].name;
+    return index < DEMOS + TINY + PUBLISHED ? models[index - DEMOS - TINY].name : NULL;
 }
 
 bool demo_shape_find(const char *name, demo_shape *shape) {
     const char *known;
     for (size_t i = 0; (known = demo_shape_name(i)); i++) {
         if (strcmp(known, name) != 0) continue;
-        if (i == 0)
-            *shape = demo;
-        else if (i <= TINY)
-            *shape = tiny_shape(&tinies[i - 1]);
+        if (i < DEMOS)
+            *shape = *demos[i];
+        else if (i < DEMOS + TINY)
+            *shape = tiny_shape(&tinies[i - DEMOS]);
         else
-            *shape = published_shape(&models[i - TINY - 1]);
+            *shape = published_shape(&models[i - DEMOS - TINY]);
         return true;
     }
     return false;

@@ -41,6 +41,7 @@ SHAPES = {
     "tiny-vlmoe": ("qwen3_vl_moe", _tiny(2, [0, 1])),
     "tiny-35moe": ("qwen3_5_moe", _tiny(2, [])),
     "demo": ("qwen3_vl", dict(_published(4, 64, 2, 128, 64, [0, 2]), num_position_embeddings=576)),
+    "demo-35": ("qwen3_5", dict(_published(4, 64, 2, 128, 64, []), num_position_embeddings=576)),
     "qwen3.5-0.8b": ("qwen3_5", _published(12, 768, 12, 3072, 1024, [])),
     "qwen3-vl-2b": ("qwen3_vl", _published(24, 1024, 16, 4096, 2048, [5, 11, 17])),
     "qwen3-vl-30b-a3b": ("qwen3_vl_moe", _published(27, 1152, 16, 4304, 2048, [8, 16, 24])),

@@ -16,8 +16,9 @@ import generator
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 # --shape, --init, --dtype, --depth (None: all blocks; fewer keep the large classes quick), further arguments.
-FOLDERS = [(shape, init, dtype, None, []) for shape in ("tiny-vl", "tiny-35", "tiny-vlmoe", "tiny-35moe", "demo")
-           for init in ("quarter", "scaled") for dtype in ("f32", "bf16")]
+WHOLE = ("tiny-vl", "tiny-35", "tiny-vlmoe", "tiny-35moe", "demo", "demo-35")
+FOLDERS = [(shape, init, dtype, None, []) for shape in WHOLE for init in ("quarter", "scaled")
+           for dtype in ("f32", "bf16")]
 FOLDERS += [("qwen3.5-0.8b", "scaled", "bf16", 2, []), ("qwen3-vl-2b", "scaled", "bf16", 1, ["--shards", "3"]),
             ("qwen3-vl-30b-a3b", "scaled", "f32", 1, [])]
 

@@ -105,20 +105,21 @@ class PreprocessOptions(ctypes.Structure):
     _fields_ = [
         ("size", c_size_t), ("preset", c_int32),
         ("min_pixels", c_int64), ("max_pixels", c_int64), ("min_tokens", c_int64), ("max_tokens", c_int64),
-        ("width", c_int64), ("height", c_int64), ("media", MediaOptions),
+        ("width", c_int64), ("height", c_int64), ("profile", c_void_p), ("media", MediaOptions),
     ]
 
 
 class EncodeOptions(ctypes.Structure):
     _fields_ = [
         ("size", c_size_t), ("tap", TapFn), ("tap_user", c_void_p),
-        ("progress", ProgressFn), ("progress_user", c_void_p),
+        ("progress", ProgressFn), ("progress_user", c_void_p), ("profile", c_void_p),
     ]
 
 
 class Stored(ctypes.Structure):
     _fields_ = [
         ("format", c_char_p), ("width", c_int64), ("height", c_int64), ("orientation", c_int32), ("oriented", c_bool),
+        ("decode_bytes", c_int64),
     ]
 
 

@@ -43,6 +43,10 @@ typedef struct qvl_kernels {
     /* out = x as bf16 bits widened again (rounded to nearest even), and the widening of stored bf16. */
     void (*round_bf16)(int64_t n, const float *x, float *out);
     void (*widen_bf16)(int64_t n, const uint16_t *x, float *out);
+
+    /* n rounds of the multiply-adds of product on registers alone; returns their FLOPs. What products are measured
+     * against (qvl_bench_kernels). */
+    double (*multiply_adds)(int64_t n);
 } qvl_kernels;
 
 extern const qvl_kernels qvl_kernels_scalar, qvl_kernels_avx2, qvl_kernels_avx512;

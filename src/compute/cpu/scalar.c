@@ -140,5 +140,25 @@ static void widen_bf16(int64_t n, const uint16_t *x, float *out) {
     for (int64_t i = 0; i < n; i++) out[i] = qvl_f32_from_bf16(x[i]);
 }
 
-const qvl_kernels qvl_kernels_scalar = {"scalar",     product, finish,     layer_norm, maximum,
-                                        exponentials, scale,   round_bf16, widen_bf16};
+static double multiply_adds(int64_t n) {
+    volatile float result;
+    float s[4] = {0.0f, 0.25f, 0.5f, 0.75f};
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < 4; j++) s[j] = fmaf(s[j], 0.5f, 0.25f);
+    result = s[0] + s[1] + s[2] + s[3];
+    (void)result;
+    return 2.0 * 4.0 * (double)n;
+}
+
+const qvl_kernels qvl_kernels_scalar = {
+    .name = "scalar",
+    .product = product,
+    .finish = finish,
+    .layer_norm = layer_norm,
+    .maximum = maximum,
+    .exponentials = exponentials,
+    .scale = scale,
+    .round_bf16 = round_bf16,
+    .widen_bf16 = widen_bf16,
+    .multiply_adds = multiply_adds,
+};

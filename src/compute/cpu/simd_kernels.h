@@ -186,7 +186,32 @@ static void product(int64_t rows, int64_t cols, int64_t k, const float *a, int64
     for (; j < cols; j += 16) product_columns(1, rows, k, a, lda, b + j, ldb, c + j, ldc, add);
 }
 
-const qvl_kernels KERNELS = {KERNELS_NAME, product, finish,     layer_norm, maximum,
-                             exponentials, scale,   round_bf16, widen_bf16};
+static double multiply_adds(int64_t n) {
+    v16 s[TILE_ROWS][TILE_VECTORS], a = v16_set(0.5f), b = v16_set(0.25f);
+    for (int i = 0; i < TILE_ROWS; i++)
+        for (int j = 0; j < TILE_VECTORS; j++) s[i][j] = v16_set((float)(i + j));
+    for (int64_t l = 0; l < n; l++)
+        for (int i = 0; i < TILE_ROWS; i++)
+            for (int j = 0; j < TILE_VECTORS; j++) s[i][j] = v16_fma(s[i][j], a, b);
+    v16 all = s[0][0];
+    for (int i = 0; i < TILE_ROWS; i++)
+        for (int j = 0; j < TILE_VECTORS; j++) all = v16_add(all, s[i][j]);
+    volatile float result = v16_sum(all);
+    (void)result;
+    return 2.0 * 16 * TILE_ROWS * TILE_VECTORS * (double)n;
+}
+
+const qvl_kernels KERNELS = {
+    .name = KERNELS_NAME,
+    .product = product,
+    .finish = finish,
+    .layer_norm = layer_norm,
+    .maximum = maximum,
+    .exponentials = exponentials,
+    .scale = scale,
+    .round_bf16 = round_bf16,
+    .widen_bf16 = widen_bf16,
+    .multiply_adds = multiply_adds,
+};
 
 #endif

@@ -96,5 +96,28 @@ static void attention(const qvl_tile_attention *a, int64_t tile, float *out, flo
     chunked_attention(a, tile, out, scratch, score_keys, add_values);
 }
 
-const qvl_tile_kernels qvl_tile_kernels_avx512bf16 = {"avx512bf16", nothing,   nothing,
-                                                      product,      attention, round_to_bf16};
+static double multiply_adds(int64_t n) {
+    v16 s[8][3];
+    __m512bh a = (__m512bh)_mm512_set1_epi32(0x3f003f00), b = (__m512bh)_mm512_set1_epi32(0x3e803e80);
+    for (int i = 0; i < 8; i++)
+        for (int j = 0; j < 3; j++) s[i][j] = v16_set((float)(i + j));
+    for (int64_t l = 0; l < n; l++)
+        for (int i = 0; i < 8; i++)
+            for (int j = 0; j < 3; j++) s[i][j] = _mm512_dpbf16_ps(s[i][j], a, b);
+    v16 all = s[0][0];
+    for (int i = 0; i < 8; i++)
+        for (int j = 0; j < 3; j++) all = v16_add(all, s[i][j]);
+    volatile float result = v16_sum(all);
+    (void)result;
+    return 2.0 * 32 * 24 * (double)n;
+}
+
+const qvl_tile_kernels qvl_tile_kernels_avx512bf16 = {
+    .name = "avx512bf16",
+    .begin = nothing,
+    .end = nothing,
+    .product = product,
+    .attention = attention,
+    .round = round_to_bf16,
+    .multiply_adds = multiply_adds,
+};

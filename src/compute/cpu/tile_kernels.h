@@ -53,6 +53,8 @@ typedef struct qvl_tile_kernels {
     void (*attention)(const qvl_tile_attention *a, int64_t tile, float *out, float *scratch);
     /* 64-byte aligned x[n], n a multiple of 16, to bf16. */
     void (*round)(int64_t n, const float *x, uint16_t *out);
+    /* n rounds of multiplies on registers alone, between begin and end; returns their FLOPs. */
+    double (*multiply_adds)(int64_t n);
 } qvl_tile_kernels;
 
 #define QVL_TILE_SCRATCH (QVL_MAX_BLOCK_ROWS * QVL_MAX_BLOCK_PANELS * QVL_PANEL_COLUMNS * 4 + 65536)

@@ -1,0 +1,182 @@
+#define _GNU_SOURCE
+#include "text/jinja/text.h"
+
+#include <string.h>
+
+/* ---------------------------------------------------------------------------------------------------- building */
+
+static bool reserve(jinja_text *text, size_t more) {
+    if (more <= text->capacity - text->length) return true;
+    jinja_run *run = text->run;
+    size_t needed, capacity;
+    if (__builtin_add_overflow(text->length, more, &needed) || needed > SIZE_MAX / 4)
+        return jinja_over_limit(run, "a text is too long");
+    capacity = needed < 64 ? 128 : needed + needed / 2;
+    if (text->data && jinja_arena_extend(&run->arena, text->data, text->capacity, capacity)) {
+        text->capacity = capacity;
+        return true;
+    }
+    char *data = jinja_take(run, capacity, 1);
+    if (!data) return false;
+    if (text->length) memcpy(data, text->data, text->length);
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
+bool jinja_text_add(jinja_text *text, const char *data, size_t length) {
+    if (length == 0) return true;
+    jinja_run *run = text->run;
+    if (!jinja_step_bytes(run, length)) return false;
+    if (text == run->root && length > (size_t)run->max_output - text->length)
+        return jinja_over_limit(run, "the output is longer than %lld bytes", (long long)run->max_output);
+    if (!reserve(text, length)) return false;
+    memcpy(text->data + text->length, data, length);
+    text->length += length;
+    return true;
+}
+
+bool jinja_text_puts(jinja_text *text, const char *string) {
+    return jinja_text_add(text, string, strlen(string));
+}
+
+bool jinja_text_put(jinja_text *text, uint32_t character) {
+    char bytes[4];
+    return jinja_text_add(text, bytes, jinja_encode(character, bytes));
+}
+
+bool jinja_text_repeat(jinja_text *text, uint32_t character, size_t count) {
+    for (; count > 0; count--)
+        if (!jinja_text_put(text, character)) return false;
+    return true;
+}
+
+bool jinja_text_string(jinja_text *text, const jinja_string *string) {
+    return jinja_text_add(text, string->data, string->length);
+}
+
+bool jinja_text_finish(jinja_text *text, jinja_value *value) {
+    jinja_run *run = text->run;
+    jinja_string *string = jinja_take(run, 1, sizeof *string);
+    if (!string) return false;
+    *string = (jinja_string){.data = text->data ? text->data : "", .length = text->length};
+    string->characters = jinja_characters(string->data, string->length);
+    if (text->capacity > text->length) {
+        string->tail = jinja_take(run, 1, sizeof *string->tail);
+        if (!string->tail) return false;
+        *string->tail = (jinja_tail){text->data + text->length, text->capacity - text->length};
+    }
+    *text = (jinja_text){.run = run};
+    *value = jinja_from_string(string);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------- UTF-8 */
+
+size_t jinja_decode(const char *data, size_t length, size_t at, uint32_t *character) {
+    const uint8_t *s = (const uint8_t *)data + at;
+    size_t left = length - at;
+    uint32_t c = s[0];
+    *character = c;
+    if (c < 0x80) return 1;
+    *character = 0xfffd;
+    size_t count = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+    if (c < 0xc2 || c > 0xf4 || left < count) return 1;
+    uint32_t code = c & (0x7fu >> count);
+    for (size_t i = 1; i < count; i++) {
+        if ((s[i] & 0xc0) != 0x80) return 1;
+        code = code << 6 | (s[i] & 0x3fu);
+    }
+    if (count > 2 && (code < (count == 3 ? 0x800u : 0x10000u) || code > 0x10ffff)) return 1;
+    if (code >= 0xd800 && code <= 0xdfff) return 1;
+    *character = code;
+    return count;
+}
+
+size_t jinja_decode_before(const char *data, size_t at, uint32_t *character) {
+    size_t start = at - 1;
+    while (start > 0 && at - start < 4 && ((uint8_t)data[start] & 0xc0) == 0x80) start--;
+    jinja_decode(data, at, start, character);
+    return at - start;
+}
+
+size_t jinja_encode(uint32_t c, char bytes[4]) {
+    if (c < 0x80) {
+        bytes[0] = (char)c;
+        return 1;
+    }
+    size_t count = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = count - 1; i > 0; i--, c >>= 6) bytes[i] = (char)(0x80 | (c & 0x3f));
+    bytes[0] = (char)(0xf00u >> count | c);
+    return count;
+}
+
+bool jinja_is_utf8(const char *data, size_t length) {
+    for (size_t at = 0; at < length;) {
+        if ((uint8_t)data[at] < 0x80) {
+            at++;
+            continue;
+        }
+        uint32_t character;
+        size_t count = jinja_decode(data, length, at, &character);
+        if (count == 1) return false;
+        at += count;
+    }
+    return true;
+}
+
+size_t jinja_characters(const char *data, size_t length) {
+    size_t continuations = 0;
+    for (size_t i = 0; i < length; i++) continuations += ((uint8_t)data[i] & 0xc0) == 0x80;
+    return length - continuations;
+}
+
+size_t jinja_offset(const jinja_string *string, size_t character) {
+    if (string->length == string->characters || character == 0) return character;
+    size_t at = 0;
+    for (; at < string->length; at++) {
+        if (((uint8_t)string->data[at] & 0xc0) == 0x80) continue;
+        if (character-- == 0) break;
+    }
+    return at;
+}
+
+size_t jinja_find(const char *data, size_t length, const char *needle, size_t needle_length) {
+    const char *found = memmem(data, length, needle, needle_length);
+    return found ? (size_t)(found - data) : SIZE_MAX;
+}
+
+size_t jinja_find_last(const char *data, size_t length, const char *needle, size_t needle_length) {
+    if (needle_length > length) return SIZE_MAX;
+    for (size_t at = length - needle_length + 1; at-- > 0;)
+        if (data[at] == needle[0] && memcmp(data + at, needle, needle_length) == 0) return at;
+    return SIZE_MAX;
+}
+
+static bool in_set(const jinja_string *set, uint32_t character) {
+    if (!set) return jinja_is_space(character);
+    for (size_t at = 0; at < set->length;) {
+        uint32_t member;
+        at += jinja_decode(set->data, set->length, at, &member);
+        if (member == character) return true;
+    }
+    return false;
+}
+
+void jinja_strip(const jinja_string *string, const jinja_string *set, bool left, bool right, size_t *start,
+                 size_t *end) {
+    size_t from = 0, to = string->length;
+    uint32_t character;
+    while (left && from < to) {
+        size_t count = jinja_decode(string->data, to, from, &character);
+        if (!in_set(set, character)) break;
+        from += count;
+    }
+    while (right && to > from) {
+        size_t count = jinja_decode_before(string->data, to, &character);
+        if (!in_set(set, character)) break;
+        to -= count;
+    }
+    *start = from;
+    *end = to;
+}
