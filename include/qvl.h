@@ -632,9 +632,9 @@ typedef struct qvl_medium {
     const qvl_input *input;       /* a picture to read */
     const qvl_patches *patches;   /* patch rows of one item */
     const qvl_features *features; /* of one item, encoded before with this model and its dtype */
-    const char *key;              /* of patches and features: 64 hex digits for what they show, such as the key of an
+    const char *key;          /* of patches and features: 64 hex digits for what they show, such as the key of an
                                      earlier prompt's item; NULL: their values are hashed */
-    const double *timestamps;     /* of a video: the second of each temporal group, grid.t of them */
+    const double *timestamps; /* of a video: the second of each temporal group, grid.t of them */
     size_t timestamp_count;
 } qvl_medium;
 
@@ -666,15 +666,17 @@ typedef enum qvl_dropped {
 
 /* What stands round the timed groups of a video. */
 typedef enum qvl_video_layout {
-    QVL_VIDEO_WRAPPED = 0, /* <|vision_start|> and <|vision_end|> of the template stay: transformers 5.10 and later */
-    QVL_VIDEO_BARE = 1     /* they go: transformers 4.57 to 5.9, vLLM */
+    QVL_VIDEO_WRAPPED =
+        0,             /* <|vision_start|> and <|vision_end|> of the template stay: transformers 5.10 and later */
+    QVL_VIDEO_BARE = 1 /* they go: transformers 4.57 to 5.9, vLLM */
 } qvl_video_layout;
 
 /* What happens to a prompt above max_length. A picture is never cut in two. */
 typedef enum qvl_truncation {
     QVL_TRUNCATE_REFUSE = 0, /* an error with both numbers */
-    QVL_TRUNCATE_TEXT = 1,   /* the end is cut off, as transformers does it; an error where that would cut a picture */
-    QVL_TRUNCATE_MEDIA = 2   /* the same, and a picture across the cut goes as a whole */
+    QVL_TRUNCATE_TEXT =
+        1, /* the end is cut off, as transformers does it; an error where that would cut a picture */
+    QVL_TRUNCATE_MEDIA = 2 /* the same, and a picture across the cut goes as a whole */
 } qvl_truncation;
 
 /* Switches of -1 (the default) are as the chat says, else as the template has it. */
@@ -716,8 +718,8 @@ typedef struct qvl_position {
 /* A picture or video in a prompt. */
 typedef struct qvl_prompt_item {
     qvl_medium_kind kind;
-    char *name;            /* file, "data URL", or the caller's */
-    size_t message, part;  /* where it is in the conversation, from 0 */
+    char *name;           /* file, "data URL", or the caller's */
+    size_t message, part; /* where it is in the conversation, from 0 */
     qvl_item item;
     qvl_entry first, last; /* its first and last entry, its vision_start, vision_end and time stamps included */
     char key[QVL_KEY_HEX]; /* of its content (docs/PROMPT.md); "" in a plan, and where it could not be told */
@@ -787,8 +789,8 @@ QVL_API qvl_status qvl_prompt_identity(const qvl_model *model, const qvl_prompt 
 /* transformers' get_rope_index for one sequence without padding: token_types [length] as in qvl_prompt, the grids of
  * images and of videos in order, to position_ids [3, length] and *rope_delta. */
 QVL_API qvl_status qvl_rope_index(const int64_t *token_types, int64_t length, const qvl_grid *image_grids,
-                                  size_t image_count, const qvl_grid *video_grids, size_t video_count, int64_t merge,
-                                  int64_t *position_ids, int64_t *rope_delta, qvl_error *error);
+                                  size_t image_count, const qvl_grid *video_grids, size_t video_count,
+                                  int64_t merge, int64_t *position_ids, int64_t *rope_delta, qvl_error *error);
 
 /* ----------------------------------------------------------------------------------- ring 3: pure helpers, files */
 

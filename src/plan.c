@@ -139,10 +139,13 @@ static qvl_status plan_inputs(const qvl_model *model, const qvl_input *inputs, s
         if (status) return status;
         if (planned->rows > INT32_MAX - plan->rows)
             return qvl_fail(error, QVL_ERROR_LIMIT, "the pictures make more than %d patch rows", INT32_MAX);
-        /* Rows are moved to a larger array for each picture: for a moment there are old and new ones. */
+        /* Of the picture only the resized one is left when its rows are made. They are moved to a larger array for
+         * each picture: for a moment there are old and new ones. */
         size_t picture = picture_bytes(&inputs[i], &planned->item, options->preset);
+        size_t resized = product(product((size_t)planned->item.width, (size_t)planned->item.height), 3);
         size_t rows = product(2 * (size_t)plan->rows + (size_t)planned->rows, row);
-        reading = larger(reading, sum(picture, rows));
+        reading = larger(reading, sum(picture, product((size_t)plan->rows, row)));
+        reading = larger(reading, sum(resized, rows));
         pictures = larger(pictures, picture);
         plan->rows += planned->rows;
         plan->tokens += planned->item.tokens;

@@ -147,15 +147,7 @@ void qvl_session_close(qvl_session **session) {
     *session = NULL;
 }
 
-/* ---- features */
-
-void qvl_features_free(qvl_features *features) {
-    if (!features) return;
-    qvl_free(features->embeds);
-    for (int32_t i = 0; i < QVL_MAX_DEEPSTACK; i++) qvl_free(features->deepstack[i]);
-    qvl_free(features->items);
-    *features = (qvl_features){0};
-}
+/* ---- the tower */
 
 static qvl_status check_patches(const qvl_model *model, const qvl_patches *patches, qvl_error *error) {
     const qvl_vision_config *v = &model->config.vision;

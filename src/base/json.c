@@ -225,7 +225,8 @@ static bool scan_document(scanner *s) {
     return s->at == s->count || problem(s, "something follows the end of the value");
 }
 
-static qvl_status check_text(const uint8_t *text, size_t count, const char *file, qvl_error *error) {
+qvl_status qvl_json_check(const void *bytes, size_t count, const char *file, qvl_error *error) {
+    const uint8_t *text = bytes;
     scanner s = {.text = text, .count = count};
     if (scan_document(&s)) return QVL_OK;
     if (s.over_limit) return qvl_fail(error, QVL_ERROR_LIMIT, "%s: byte %zu: %s", file, s.at, s.problem);
@@ -273,7 +274,7 @@ static qvl_status check_all_keys(const cJSON *item, const char *file, qvl_error 
 
 qvl_status qvl_json_parse(const void *bytes, size_t count, const char *file, cJSON **root, qvl_error *error) {
     *root = NULL;
-    qvl_status status = check_text(bytes, count, file, error);
+    qvl_status status = qvl_json_check(bytes, count, file, error);
     if (status) return status;
     cJSON *tree = cJSON_ParseWithLength(bytes, count);
     if (!tree) return qvl_fail_memory(error, file, count, 1);

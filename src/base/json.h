@@ -7,6 +7,8 @@
 
 #include <cjson/cJSON.h>
 
+/* Is it strict JSON, of any kind? The first half of what the next function does. */
+qvl_status qvl_json_check(const void *bytes, size_t count, const char *file, qvl_error *error);
 /* Parses count bytes of strict JSON in UTF-8; file names them in messages, which give the byte offset. The root
  * must be an object; anything but white space after it, NUL in any form and a key that is there twice in one
  * object are refused. Owner: the caller, cJSON_Delete. */

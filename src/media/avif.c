@@ -187,7 +187,8 @@ static uint8_t *gather(const qvl_avif_item *item, size_t *count) {
 qvl_status qvl_avif_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas) {
     qvl_avif_item item;
     qvl_status status = qvl_avif_main_item(bytes, count, canvas, &item);
-    canvas->work = (size_t)(item.width * item.height) * item.quarter_bytes / 4 + 2 * count; /* two copies of the data */
+    canvas->work =
+        (size_t)item.width * (size_t)item.height / 4 * item.quarter_bytes + 2 * count; /* two copies of the data */
     if (!status) status = qvl_canvas_open(canvas, "AVIF", item.width, item.height, item.orientation);
     if (status || canvas->probe) return status;
     size_t coded_count;

@@ -14,6 +14,7 @@ typedef struct cursor {
 } cursor;
 
 static uint64_t take(cursor *c, size_t size) {
+    if (size == 0) return 0; /* some fields have no bytes in some files */
     if (size > c->left) {
         c->dry = true;
         c->left = 0;
@@ -186,6 +187,7 @@ static const char *add_extent(qvl_avif_item *item, const sources *from, unsigned
     const uint8_t *bytes = method == 0 ? from->file : from->idat.at;
     size_t count = method == 0 ? from->file_count : from->idat.left;
     if (method > 1) return "its data is kept in an unknown way";
+    if (!bytes) return "its data is nowhere";
     if (item->extent_count == QVL_AVIF_MAX_EXTENTS) return "its data is in too many pieces";
     if (offset > count || length > count - offset) return "the file ends before the picture does";
     if (length == 0) length = count - offset;

@@ -51,8 +51,9 @@ qvl_status qvl_canvas_open(qvl_canvas *canvas, const char *format, int64_t width
     qvl_image *image = &canvas->image;
     bool sideways = turns[turn].sideways;
     *image = (qvl_image){.width = sideways ? height : width, .height = sideways ? width : height};
-    image->stored = (qvl_stored){format, width, height, orientation, turn != 1,
-                                 canvas->work > INT64_MAX ? INT64_MAX : (int64_t)canvas->work};
+    image->stored =
+        (qvl_stored){format,      width,     height,
+                     orientation, turn != 1, canvas->work > INT64_MAX ? INT64_MAX : (int64_t)canvas->work};
     if (canvas->probe) return QVL_OK;
     image->pixels = qvl_alloc((size_t)pixels, 3);
     if (!image->pixels) return qvl_fail_memory(canvas->error, name, (size_t)pixels, 3);

@@ -140,7 +140,8 @@ qvl_status qvl_gif_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas) 
     gif_picture gif = {0};
     const char *wrong = find_frame(&gif, bytes, count);
     if (wrong) return qvl_canvas_damaged(canvas, "GIF", wrong);
-    canvas->work = 4 * (size_t)(number(gif.image + 5) * number(gif.image + 7)) + count; /* FFmpeg's frame, the copy */
+    canvas->work =
+        4 * (size_t)(number(gif.image + 5) * number(gif.image + 7)) + count; /* FFmpeg's frame, the copy */
     qvl_status status = qvl_canvas_open(canvas, "GIF", gif.width, gif.height, 1);
     if (status || canvas->probe) return status;
     int64_t width = number(gif.image + 5), height = number(gif.image + 7);

@@ -68,6 +68,20 @@ static toff_t on_size(thandle_t handle) {
     return ((const tiff_reader *)handle)->count;
 }
 
+/* Lets libtiff decode from the bytes where they are, instead of from a copy of each strip. It only reads them. */
+static int on_map(thandle_t handle, void **base, toff_t *size) {
+    tiff_reader *r = handle;
+    *base = (void *)(uintptr_t)r->bytes;
+    *size = r->count;
+    return 1;
+}
+
+static void on_unmap(thandle_t handle, void *base, toff_t size) {
+    (void)handle;
+    (void)base;
+    (void)size;
+}
+
 static void keep_message(tiff_reader *r, const char *format, va_list args) {
     if (!r->failed) vsnprintf(r->message, sizeof r->message, format, args);
     r->failed = true;
@@ -104,8 +118,8 @@ static qvl_status open_tiff(tiff_reader *r) {
     TIFFOpenOptionsSetMaxSingleMemAlloc(options, MAX_ALLOCATION);
     TIFFOpenOptionsSetErrorHandlerExtR(options, on_error, r);
     TIFFOpenOptionsSetWarningHandlerExtR(options, on_warning, r);
-    r->tiff = TIFFClientOpenExt(r->canvas->name, "rm", r, on_read, on_write, on_seek, on_close, on_size, NULL,
-                                NULL, options);
+    r->tiff = TIFFClientOpenExt(r->canvas->name, "r", r, on_read, on_write, on_seek, on_close, on_size, on_map,
+                                on_unmap, options);
     TIFFOpenOptionsFree(options);
     return r->tiff ? QVL_OK : fail_damaged(r);
 }
@@ -144,6 +158,7 @@ static qvl_status check_layout(tiff_reader *r) {
     TIFFGetFieldDefaulted(r->tiff, TIFFTAG_EXTRASAMPLES, &extra_count, &extra);
     int colours = colour_samples(r);
     if (colours == 0) return fail_layout(r, "photometric", r->photometric);
+    if (!TIFFIsCODECConfigured(r->compression)) return fail_layout(r, "compression", r->compression);
     if (format != SAMPLEFORMAT_UINT && format != SAMPLEFORMAT_VOID) return fail_layout(r, "sample format", format);
     if (r->photometric == PHOTOMETRIC_SEPARATED && ink != INKSET_CMYK) return fail_layout(r, "ink set", ink);
     if (r->samples < colours || r->samples > MAX_SAMPLES) return fail_layout(r, "samples per pixel:", r->samples);
@@ -170,6 +185,22 @@ static qvl_status read_palette(tiff_reader *r) {
     return QVL_OK;
 }
 
+/* A row, or all tiles or strips that cover the same rows and one of them by itself. */
+static size_t work_bytes(const tiff_reader *r) {
+    uint32_t rows = 1, block_width = 0;
+    if (TIFFIsTiled(r->tiff)) {
+        TIFFGetField(r->tiff, TIFFTAG_TILEWIDTH, &block_width);
+        TIFFGetField(r->tiff, TIFFTAG_TILELENGTH, &rows);
+    } else if (r->planar) {
+        TIFFGetFieldDefaulted(r->tiff, TIFFTAG_ROWSPERSTRIP, &rows);
+        if (rows > r->height) rows = r->height;
+        block_width = r->width;
+    }
+    double pixels = (double)rows * ((double)r->width + block_width);
+    double bytes = pixels * r->samples * r->bits / 8 + 4 * (double)r->width;
+    return bytes < (double)SIZE_MAX / 2 ? (size_t)bytes : SIZE_MAX / 2;
+}
+
 static qvl_status read_header(tiff_reader *r) {
     uint16_t planar = PLANARCONFIG_CONTIG, orientation = ORIENTATION_TOPLEFT;
     TIFFGetField(r->tiff, TIFFTAG_IMAGEWIDTH, &r->width);
@@ -182,10 +213,10 @@ static qvl_status read_header(tiff_reader *r) {
     TIFFGetField(r->tiff, TIFFTAG_PHOTOMETRIC, &r->photometric);
     r->planar = planar == PLANARCONFIG_SEPARATE && r->samples > 1;
     r->canvas->upright = true;
+    r->canvas->work = work_bytes(r);
     qvl_status status = qvl_canvas_open(r->canvas, "TIFF", r->width, r->height, orientation);
     if (!status) status = check_layout(r);
     if (status || r->canvas->probe) return status;
-    if (!TIFFIsCODECConfigured(r->compression)) return fail_layout(r, "compression", r->compression);
     if (r->photometric == PHOTOMETRIC_PALETTE) status = read_palette(r);
     if (status) return status;
     if (r->photometric == PHOTOMETRIC_YCBCR) TIFFSetField(r->tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);

@@ -77,8 +77,9 @@ static size_t work_bytes(const WebPDemuxer *demuxer, const qvl_canvas *canvas) {
         lossless = features.format == 2;
     WebPDemuxReleaseIterator(&frame);
     bool alpha = WebPDemuxGetI(demuxer, WEBP_FF_FORMAT_FLAGS) & ALPHA_FLAG;
-    bool apart = alpha && canvas->options->alpha != QVL_ALPHA_DROP;
-    return pixels * ((lossless ? 4 : alpha ? 1 : 0) + (apart ? 4 : 0));
+    bool flattened = alpha && canvas->options->alpha != QVL_ALPHA_DROP;
+    bool turned = canvas->options->orientation == QVL_ORIENTATION_APPLY && orientation(demuxer) != 1;
+    return pixels * ((lossless ? 4u : alpha ? 1u : 0u) + (flattened ? 4u : turned ? 3u : 0u));
 }
 
 static qvl_status read_frame(const WebPDemuxer *demuxer, const WebPIterator *frame, qvl_canvas *canvas) {

@@ -243,6 +243,14 @@ qvl_status qvl_tower_scratch_bytes(const qvl_vision_config *config, const qvl_co
     return plan(&r, grids, grid_count, with_taps, bytes, error);
 }
 
+void qvl_features_free(qvl_features *features) {
+    if (!features) return;
+    qvl_free(features->embeds);
+    for (int32_t i = 0; i < QVL_MAX_DEEPSTACK; i++) qvl_free(features->deepstack[i]);
+    qvl_free(features->items);
+    *features = (qvl_features){0};
+}
+
 static qvl_status alloc_features(const tower_run *r, qvl_features *f, qvl_error *error) {
     const qvl_vision_config *c = r->config;
     f->dtype = qvl_compute_dtype(r->compute);

@@ -43,6 +43,24 @@ static void pictures_equal_pillow(void **state) {
     for_each_fixture(read_every_way);
 }
 
+/* Report 22: other inverse transforms and chroma filters give other bytes. Every sampling, quality and mode has its
+ * file. */
+static int jpeg_count;
+
+static void count_jpeg(const fixture *f, const bytes *b) {
+    if (strcmp(f->format, "JPEG") != 0) return;
+    qvl_image image = read_good(b->data, b->count, NULL);
+    assert_true(is_as_expected(&image, &f->standard));
+    jpeg_count++;
+}
+
+static void report_22_jpeg_decoder(void **state) {
+    (void)state;
+    jpeg_count = 0;
+    for_each_fixture(count_jpeg);
+    assert_true(jpeg_count >= 22 + 16); /* and those with EXIF */
+}
+
 static void from_standard_input(void **state) {
     (void)state;
     int saved = dup(STDIN_FILENO), fd = open(FOLDER "rgb_444.jpg", O_RDONLY);
@@ -79,6 +97,19 @@ static void report_29_content_decides(void **state) {
     assert_string_equal(image.stored.format, "WebP");
     qvl_image_free(&image);
     unlink(path);
+    qvl_free(b.data);
+}
+
+/* HEIF files may have a general main brand and say AVIF among those they are compatible with. */
+static void avif_under_a_general_brand(void **state) {
+    (void)state;
+    bytes b = load("420_full.avif");
+    memcpy(b.data + 8, "mif1", 4);
+    qvl_image image = read_good(b.data, b.count, NULL);
+    assert_string_equal(image.stored.format, "AVIF");
+    qvl_image_free(&image);
+    memcpy(b.data + 16, "miaf", 4); /* the list no longer says so */
+    expect_refused(b.data, b.count, 0, QVL_ERROR_UNSUPPORTED, "HEIC is not supported");
     qvl_free(b.data);
 }
 
@@ -284,8 +315,10 @@ static void long_names_leave_room(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pictures_equal_pillow),
+        cmocka_unit_test(report_22_jpeg_decoder),
         cmocka_unit_test(from_standard_input),
         cmocka_unit_test(report_29_content_decides),
+        cmocka_unit_test(avif_under_a_general_brand),
         cmocka_unit_test(report_29_formats),
         cmocka_unit_test(other_bytes_are_shown),
         cmocka_unit_test(bad_files_are_named),

@@ -20,7 +20,7 @@ static qvl_item make_item(int64_t width, int64_t height, int32_t orientation) {
     qvl_item item = {.source_width = sideways ? height : width, .source_height = sideways ? width : height};
     item.width = (item.source_width + 31) / 32 * 32;
     item.height = (item.source_height + 31) / 32 * 32;
-    item.stored = (qvl_stored){"JPEG", width, height, orientation, orientation != 1};
+    item.stored = (qvl_stored){"JPEG", width, height, orientation, orientation != 1, 0};
     return item;
 }
 

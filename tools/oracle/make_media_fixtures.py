@@ -6,8 +6,8 @@ expected.json holds, for each file, what its header says, and size and SHA-256 o
 policies and under `--policy reference`, made with the versions it names.
 
 Some files stay as they are, because Pillow cannot write them: deep_*.avif, of 10 and 12 bits, made by FFmpeg 5.1
-(`ffmpeg -i PICTURE -pix_fmt yuv420p10le -c:v libaom-av1 -still-picture 1 -crf 20 FILE`), for which Pillow still says what
-they are; and refused_grid.avif, made of two tiles by libavif 0.11 (`avifenc --grid 2x1`).
+(`ffmpeg -i PICTURE -pix_fmt yuv420p10le -c:v libaom-av1 -still-picture 1 -crf 20 FILE`), for which Pillow still says
+what they are; and refused_grid.avif, made of two tiles by libavif 0.11 (`avifenc --grid 2x1`).
 """
 
 import hashlib
@@ -93,7 +93,8 @@ def main():
     pictures += [(name, png.data, png.default()) for name, png in pngs(rng).items()]
     small = mf.all_cases(rng, lambda: tuple(int(n) for n in rng.integers(5, 21, 2)))
     pictures += [(name, data, mp.default(data)) for name, data in small]
-    pictures += [(path.name, path.read_bytes(), mp.default(path.read_bytes())) for path in sorted(FOLDER.glob("deep_*"))]
+    for path in sorted(FOLDER.glob("deep_*")):
+        pictures.append((path.name, path.read_bytes(), mp.default(path.read_bytes())))
     entries = []
     for name, data, default in pictures:
         (FOLDER / name).write_bytes(data)

@@ -90,7 +90,8 @@ def webp_frame_on_canvas(canvas, place, image, alpha):
 
 
 def webp_cases(rng, size):
-    for name, options in {"lossy": {"quality": 80}, "lossy_10": {"quality": 10}, "lossless": {"lossless": True}}.items():
+    kinds = {"lossy": {"quality": 80}, "lossy_10": {"quality": 10}, "lossless": {"lossless": True}}
+    for name, options in kinds.items():
         yield f"rgb_{name}.webp", save(photo(size(), rng), "WEBP", **options)
         yield f"rgba_{name}.webp", save(with_alpha(size(), rng), "WEBP", **options)
     yield "rgba_exact.webp", save(with_alpha(size(), rng), "WEBP", lossless=True, exact=True)
@@ -125,7 +126,8 @@ def gif(canvas, place, indices, colours, rng, transparent=None, interlaced=False
         return rng.integers(0, 256, 3 << bits).astype(np.uint8).tobytes() if place_name in where else b""
 
     flags = 0x80 | (bits - 1)
-    out = b"GIF89a" + struct.pack("<HHBBB", *canvas, flags if "global" in where else 0, 1, 0) + palette("global") + before
+    out = b"GIF89a" + struct.pack("<HHBBB", *canvas, flags if "global" in where else 0, 1, 0)
+    out += palette("global") + before
     if transparent is not None:
         out += b"\x21\xf9\x04" + bytes([1, 0, 0, transparent]) + b"\0"
     out += b"," + struct.pack("<HHHH", *place, width, height)
@@ -156,8 +158,9 @@ def gif_cases(rng, size):
     here = size()
     frames = [with_alpha(here, rng) for _ in range(3)]
     yield "animated.gif", save(frames[0], "GIF", save_all=True, append_images=frames[1:], loop=0, comment=b"three")
+    places = {"global": ("global",), "local": ("local",), "both": ("global", "local"), "none": ()}
     for transparent in (None, 0, 3, 200):
-        for name, where in {"global": ("global",), "local": ("local",), "both": ("global", "local"), "none": ()}.items():
+        for name, where in places.items():
             width, height = size()
             indices = rng.integers(0, 12, (height, width))  # of 8 colours
             shift = (0, 0) if name == "both" else (3, 2)
@@ -180,7 +183,8 @@ def bmp(width, height, bits, rng, compression=0, header=40, colours=0, masks=(),
         info = struct.pack("<IHHHH", 12, width, height, 1, bits)
     else:
         tall = -height if top_down else height
-        info = struct.pack("<IiiHHIIiiII", header, width, tall, 1, bits, compression, len(pixels), 2835, 2835, colours, 0)
+        info = struct.pack("<IiiHHII", header, width, tall, 1, bits, compression, len(pixels))
+        info += struct.pack("<iiII", 2835, 2835, colours, 0)
         all_masks = struct.pack(f"<{len(masks)}I", *masks)
         info += all_masks if header == 40 else all_masks.ljust(header - 40, b"\0")
     at = 14 + len(info) + len(palette)
@@ -230,7 +234,8 @@ def bmp_cases(rng, size):
     yield "pillow_P.bmp", save(photo(size(), rng).quantize(17), "BMP")
     for bits in (1, 4, 8, 16, 24, 32):
         yield f"bits_{bits}.bmp", bmp(*size(), bits, rng)
-        yield f"bits_{bits}_top_down.bmp", bmp(*size(), bits, rng, top_down=True, header=(52, 56, 64, 108, 124)[bits % 5])
+        header = (52, 56, 64, 108, 124)[bits % 5]
+        yield f"bits_{bits}_top_down.bmp", bmp(*size(), bits, rng, top_down=True, header=header)
         if bits in (1, 4, 8, 24):
             yield f"bits_{bits}_os2.bmp", bmp(*size(), bits, rng, header=12)
     yield "colours_3.bmp", bmp(*size(), 8, rng, colours=3)
@@ -264,7 +269,8 @@ class Tiff:
         height, width, channels = samples.shape
         rows = rows or height
         planes = [samples[:, :, i:i + 1] for i in range(channels)] if planar else [samples]
-        blocks = [block for plane in planes for block in (self._tiles(plane, *tile) if tile else self._strips(plane, rows))]
+        cut = (lambda plane: self._tiles(plane, *tile)) if tile else (lambda plane: self._strips(plane, rows))
+        blocks = [block for plane in planes for block in cut(plane)]
         ids = {"extra": 338, "orientation": 274, "colour_map": 320}
         self.tags = {256: (4, [width]), 257: (4, [height]), 258: (3, [bits] * channels), 259: (3, [compression]),
                      262: (3, [photometric]), 277: (3, [channels]), 284: (3, [2 if planar else 1])}

@@ -12,6 +12,7 @@ import io
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from PIL import Image, features
 import media_formats as mf
 import media_pictures as mp
 import qvl_ctypes as qvl
+
+warnings.filterwarnings("ignore", "Corrupt EXIF data|Metadata Warning")  # that is what is tested
 
 COLOUR = (200, 30, 90)
 LIBRARIES = {  # as Pillow's features call them: as pkg-config does
@@ -203,8 +206,9 @@ def main():
     kinds = collections.Counter(case.name.rsplit(".", 1)[1] for case in cases)
     with tempfile.TemporaryDirectory() as folder:
         faults = check_pictures(Path(folder), cases)
-    print(f"{len(cases)} pictures ({', '.join(f'{count} {kind}' for kind, count in kinds.items())}), each as file and as "
-          "bytes, under the default and the reference policies and on a colour")
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    print(f"{len(cases)} pictures ({counts}), each as file and as bytes, under the default and the reference policies "
+          "and on a colour")
     small = [case for case in jpegs if len(case[1]) < 2500]
     faults += check_cuts([small[i] for i in rng.permutation(len(small))[:8]])
     faults += check_exif(rng)

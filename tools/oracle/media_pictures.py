@@ -141,8 +141,8 @@ class Png:
     """A PNG file made of samples [height, width, channels] at the file's own depth.
 
     alphas: the tRNS of a palette, bytes. key: the transparent colour, one sample per channel, of grey and RGB.
-    default() is Pillow's decoding, except with a key: Pillow compares the key with samples that it has already scaled or
-    cut to 8 bits, so that it is right at depths 1 and 8 only. There the alpha follows from the samples, as the PNG
+    default() is Pillow's decoding, except with a key: Pillow compares the key with samples that it has already scaled
+    or cut to 8 bits, so that it is right at depths 1 and 8 only. There the alpha follows from the samples, as the PNG
     specification says, and Pillow does the rest.
     """
 

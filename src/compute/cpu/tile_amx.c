@@ -372,6 +372,7 @@ const qvl_tile_kernels qvl_tile_kernels_amx = {
     .end = end,
     .product = product,
     .attention = attention,
+    .split = split_rows,
     .round = round_to_bf16,
     .multiply_adds = multiply_adds,
 };

@@ -12,6 +12,7 @@
 #include "compute/cpu/v16_math.h"
 
 #include <math.h>
+#include <string.h>
 
 #define BLOCK_FLOATS (3 * 32 * 16) /* sums of 32 rows x 48 columns, [3 column tiles][32 rows][16] */
 
@@ -164,10 +165,11 @@ INLINE void some_numerators(const float *scores, int64_t count, v16 top, v16 *su
                count > 1 ? v16_sub(v16_load(scores + 16), top) : none, sum, pair);
 }
 
-/* in [16][16] to out rows ldo apart, transposed, each lane i of in times scale[i]. */
-INLINE void transpose_scaled(const float *in, v16 scale, float *out, int64_t ldo) {
-    v16 a[16], b[16];
-    for (int i = 0; i < 16; i++) a[i] = v16_mul(v16_load(in + 16 * i), scale);
+/* ---- from rows to tiles */
+
+/* Transposes 16 x 16 values of 32 bits. */
+INLINE void transpose_16(v16 a[16]) {
+    v16 b[16];
     for (int i = 0; i < 16; i += 2) {
         b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
         b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
@@ -185,11 +187,76 @@ INLINE void transpose_scaled(const float *in, v16 scale, float *out, int64_t ldo
         b[i + 12] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xdd);
     }
     for (int i = 0; i < 4; i++) {
-        v16_store(out + i * ldo, _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88));
-        v16_store(out + (i + 4) * ldo, _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0x88));
-        v16_store(out + (i + 8) * ldo, _mm512_shuffle_f32x4(b[i], b[i + 8], 0xdd));
-        v16_store(out + (i + 12) * ldo, _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0xdd));
+        a[i] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88);
+        a[i + 4] = _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0x88);
+        a[i + 8] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0xdd);
+        a[i + 12] = _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0xdd);
     }
+}
+
+/* x rotated and scaled, as bf16 to out; returns the sum of squares. */
+INLINE float rotate_row(const float *x, const float *cosine, const float *sine, int64_t half, float factor,
+                        uint16_t *out) {
+    v16 squares = v16_set(0.0f), f = v16_set(factor);
+    for (int64_t m = 0; m < half; m += 16) {
+        m16 mask = m16_first(half - m < 16 ? (int)(half - m) : 16);
+        v16 a = v16_load_mask(x + m, mask), b = v16_load_mask(x + half + m, mask);
+        v16 c = v16_load_mask(cosine + m, mask), s = v16_load_mask(sine + m, mask);
+        v16 low = v16_mul(v16_sub(v16_mul(a, c), v16_mul(b, s)), f);
+        v16 high = v16_mul(v16_add(v16_mul(b, c), v16_mul(a, s)), f);
+        squares = v16_fma(high, high, v16_fma(low, low, squares));
+        _mm256_mask_storeu_epi16(out + m, mask, (__m256i)_mm512_cvtneps_pbh(low));
+        _mm256_mask_storeu_epi16(out + half + m, mask, (__m256i)_mm512_cvtneps_pbh(high));
+    }
+    return v16_sum(squares);
+}
+
+INLINE void round_row(const float *x, int64_t n, uint16_t *out) {
+    for (int64_t i = 0; i < n; i += 16) {
+        m16 mask = m16_first(n - i < 16 ? (int)(n - i) : 16);
+        _mm256_mask_storeu_epi16(out + i, mask, (__m256i)_mm512_cvtneps_pbh(v16_load_mask(x + i, mask)));
+    }
+}
+
+/* 16 rows of bf16, ld elements apart (a multiple of 32), to pairs of columns x rows: a right tile per 32 columns. */
+INLINE void pairs_to_tile(const uint16_t *rows, int64_t ld, v16 pairs[16]) {
+    for (int i = 0; i < 16; i++) pairs[i] = v16_load((const float *)(const void *)(rows + i * ld));
+    transpose_16(pairs);
+}
+
+static void split_rows(const qvl_tile_split *s, int64_t count, float norms[2], float *scratch) {
+    int64_t steps = (s->head_dim + 31) / 32, ld = steps * 32, half = s->head_dim / 2;
+    uint16_t *q = (uint16_t *)scratch, *k = q + 16 * ld, *v = k + 16 * ld;
+    memset(q, 0, (size_t)(3 * 16 * ld) * sizeof *q);
+    for (int64_t i = 0; i < count; i++) {
+        const float *x = s->row + i * s->row_stride, *c = s->cosine + i * half, *sn = s->sine + i * half;
+        norms[0] = qvl_larger_or_nan(norms[0], rotate_row(x, c, sn, half, s->factor, q + i * ld));
+        norms[1] = qvl_larger_or_nan(norms[1], rotate_row(x + s->width, c, sn, half, 1.0f, k + i * ld));
+        round_row(x + 2 * s->width, s->head_dim, v + i * ld);
+    }
+    for (int64_t step = 0; step < steps; step++) {
+        v16 pairs[16];
+        pairs_to_tile(q + step * 32, ld, pairs);
+        for (int p = 0; p < 16; p++) v16_store((float *)(void *)(s->q + step * QVL_TILE + p * 32), pairs[p]);
+        for (int i = 0; i < 16; i++)
+            memcpy(s->k + step * QVL_TILE + i * 32, k + i * ld + step * 32, 32 * sizeof *k);
+        pairs_to_tile(v + step * 32, ld, pairs);
+        int64_t dims = (s->head_dim + 15) / 16 * 16 - step * 32;
+        for (int p = 0; p < 16 && 2 * p < dims; p++) { /* value rows: 16 keys of one dimension */
+            uint16_t *out = s->v + (step * 2 + p / 8) * QVL_TILE + p % 8 * 2 * 32;
+            __m512i both = _mm512_castps_si512(pairs[p]);
+            _mm256_storeu_si256((__m256i *)(void *)out, _mm512_cvtepi32_epi16(both));
+            _mm256_storeu_si256((__m256i *)(void *)(out + 32), _mm512_cvtepi32_epi16(_mm512_srli_epi32(both, 16)));
+        }
+    }
+}
+
+/* in [16][16] to out rows ldo apart, transposed, each lane i of in times scale[i]. */
+INLINE void transpose_scaled(const float *in, v16 scale, float *out, int64_t ldo) {
+    v16 a[16];
+    for (int i = 0; i < 16; i++) a[i] = v16_mul(v16_load(in + 16 * i), scale);
+    transpose_16(a);
+    for (int i = 0; i < 16; i++) v16_store(out + i * ldo, a[i]);
 }
 
 /* The sums' reciprocals; NaN where the largest score is not finite, so that the row's values are not either. */

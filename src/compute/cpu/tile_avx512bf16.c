@@ -118,6 +118,7 @@ const qvl_tile_kernels qvl_tile_kernels_avx512bf16 = {
     .end = nothing,
     .product = product,
     .attention = attention,
+    .split = split_rows,
     .round = round_to_bf16,
     .multiply_adds = multiply_adds,
 };

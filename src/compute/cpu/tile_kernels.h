@@ -39,6 +39,21 @@ typedef struct qvl_tile_attention {
     bool bounded;           /* |q||k| of this head and segment is small: no maximum needs to be subtracted */
 } qvl_tile_attention;
 
+/* One head of up to 16 rows of [q k v] floats on their way into tiles. */
+typedef struct qvl_tile_split {
+    const float *row; /* q of the first row's head; k and v lie width and 2 width behind, rows row_stride apart */
+    int64_t row_stride, width, head_dim;
+    const float *cosine, *sine; /* [rows, head_dim/2] */
+    float factor;               /* of q, after its rotation */
+    uint16_t *q, *k;            /* dim_steps tiles each */
+    uint16_t *v;                /* column of the first key in the block's value tiles */
+} qvl_tile_split;
+
+/* NaN stays. */
+static inline float qvl_larger_or_nan(float a, float b) {
+    return b <= a || a != a ? a : b;
+}
+
 typedef struct qvl_tile_kernels {
     const char *name;
     /* Around a run of calls on one thread. */
@@ -51,6 +66,9 @@ typedef struct qvl_tile_kernels {
     /* Query tile `tile`: out [16 queries][value_tiles * 16] float, normalised. scratch as above. Queries beyond
      * the segment's end give anything. */
     void (*attention)(const qvl_tile_attention *a, int64_t tile, float *out, float *scratch);
+    /* Rotates, rounds and lays out `count` rows; the rest of the 16 becomes zeros. norms: raised to the largest |q|^2
+     * and |k|^2 before rounding, NaN if there is one. scratch as above. */
+    void (*split)(const qvl_tile_split *s, int64_t count, float norms[2], float *scratch);
     /* 64-byte aligned x[n], n a multiple of 16, to bf16. */
     void (*round)(int64_t n, const float *x, uint16_t *out);
     /* n rounds of multiplies on registers alone, between begin and end; returns their FLOPs. */

@@ -59,95 +59,73 @@ size_t qvl_tile_qkv_scratch(int64_t rows, int64_t heads, int64_t head_dim) {
 typedef struct split_job {
     const qvl_compute *compute;
     const float *qkv; /* rows first_row.. as [3, heads, head_dim] */
-    int64_t first_row, rows;
+    int64_t first_row;
     const float *cosine, *sine;
     const qvl_segments *segments;
     const qvl_heads *heads;
     heads_layout layout;
-    float factor; /* of q */
     int64_t first_block;
 } split_job;
 
-/* Row i of a block, rounded: q as pairs of dimensions, k as it is, v as a column. Returns |x|^2 of q and k. */
-static void put_row(const split_job *job, int64_t i, uint16_t *q, uint16_t *k, uint16_t *v, const uint16_t *row) {
-    int64_t hd = job->heads->head_dim, half = i / 16 * job->layout.dim_steps;
-    for (int64_t pair = 0; pair < hd / 2; pair++)
-        memcpy(q + (half + pair / 16) * QVL_TILE + pair % 16 * 32 + i % 16 * 2, row + 2 * pair, 4);
-    for (int64_t d = 0; d < hd; d += QVL_STEP)
-        memcpy(k + (half + d / QVL_STEP) * QVL_TILE + i % 16 * QVL_STEP, row + hd + d,
-               (size_t)qvl_min_i64(QVL_STEP, hd - d) * sizeof *row);
-    for (int64_t d = 0; d < hd; d++) v[d / 16 * QVL_TILE + d % 16 * 32 + i] = row[2 * hd + d];
-}
-
-static float squares(const uint16_t *x, int64_t n) {
-    float sum = 0.0f;
-    for (int64_t i = 0; i < n; i++) sum += qvl_f32_from_bf16(x[i]) * qvl_f32_from_bf16(x[i]);
-    return sum;
-}
-
-/* A comparison that NaN passes: a block with one is never called bounded. */
-static float larger(float a, float b) {
-    return b <= a ? a : b;
-}
-
-/* One head of rows first..end of a block that starts at row start. */
-static void split_head(const split_job *job, int64_t block, int64_t head, int64_t start, int64_t first,
-                       int64_t end, float *scratch) {
+/* One head of a block of rows start..end. */
+static void split_head(const split_job *job, int64_t block, int64_t head, int64_t start, int64_t end,
+                       float *scratch) {
     const heads_layout *l = &job->layout;
-    int64_t hd = job->heads->head_dim, half = hd / 2, width = job->heads->heads * hd,
-            padded = (3 * hd + 15) / 16 * 16;
-    int64_t at = head * l->blocks + block;
-    uint16_t *q = l->q + at * l->qk_block, *k = l->k + at * l->qk_block, *v = l->v + at * l->v_block;
-    uint16_t *rounded = (uint16_t *)(scratch + padded);
+    int64_t hd = job->heads->head_dim, width = job->heads->heads * hd, at = head * l->blocks + block;
     float *norms = l->norms + 2 * at;
-    if (first == start) {
-        memset(q, 0, (size_t)l->qk_block * sizeof *q);
-        memset(k, 0, (size_t)l->qk_block * sizeof *k);
-        memset(v, 0, (size_t)l->v_block * sizeof *v);
-        norms[0] = norms[1] = 0.0f;
-    }
-    for (int64_t row = first; row < end; row++) {
-        const float *x = job->qkv + (row - job->first_row) * 3 * width + head * hd;
-        const float *c = job->cosine + row * half, *s = job->sine + row * half;
-        qvl_rotate(half, x, c, s, scratch);
-        for (int64_t d = 0; d < hd; d++) scratch[d] *= job->factor;
-        qvl_rotate(half, x + width, c, s, scratch + hd);
-        memcpy(scratch + 2 * hd, x + 2 * width, (size_t)hd * sizeof *x);
-        job->compute->tiles->round(padded, scratch, rounded);
-        put_row(job, row - start, q, k, v, rounded);
-        norms[0] = larger(norms[0], squares(rounded, hd));
-        norms[1] = larger(norms[1], squares(rounded + hd, hd));
+    norms[0] = norms[1] = 0.0f;
+    for (int64_t i = 0; i < BLOCK; i += 16) {
+        int64_t row = start + i, count = row >= end ? 0 : qvl_min_i64(16, end - row);
+        qvl_tile_split s = {.row = job->qkv + (row - job->first_row) * 3 * width + head * hd,
+                            .row_stride = 3 * width,
+                            .width = width,
+                            .head_dim = hd,
+                            .cosine = job->cosine + row * (hd / 2),
+                            .sine = job->sine + row * (hd / 2),
+                            .factor = job->heads->scale * QVL_LOG2E,
+                            .q = l->q + at * l->qk_block + i / 16 * l->dim_steps * QVL_TILE,
+                            .k = l->k + at * l->qk_block + i / 16 * l->dim_steps * QVL_TILE,
+                            .v = l->v + at * l->v_block + i};
+        job->compute->tiles->split(&s, count, norms, scratch);
     }
 }
 
-/* One block, or the part of it that this run's rows reach: the rest comes with the next run. */
 static void split_block(void *user, int64_t task, int worker) {
     const split_job *job = user;
     int64_t block = job->first_block + task, s = qvl_segment_of_unit(job->segments, block, BLOCK);
     int64_t start = job->segments->start[s] + (block - qvl_segment_unit(job->segments, s, BLOCK)) * BLOCK;
     int64_t end = qvl_min_i64(start + BLOCK, job->segments->start[s + 1]);
-    int64_t first = start > job->first_row ? start : job->first_row;
-    end = qvl_min_i64(end, job->first_row + job->rows);
-    if (first >= end) return;
+    if (start >= end) return; /* a unit between two segments that belongs to neither */
     float *scratch = qvl_pool_scratch(job->compute->pool, worker);
-    for (int64_t head = 0; head < job->heads->heads; head++)
-        split_head(job, block, head, start, first, end, scratch);
+    for (int64_t head = 0; head < job->heads->heads; head++) split_head(job, block, head, start, end, scratch);
 }
 
+/* The block that a row lies in. */
+static int64_t block_of_row(const qvl_segments *segments, int64_t row) {
+    int64_t s = qvl_segment_of_row(segments, row);
+    return qvl_segment_unit(segments, s, BLOCK) + (row - segments->start[s]) / BLOCK;
+}
+
+/* The last beginning of a block at or before a row. */
+static int64_t block_start(const qvl_segments *segments, int64_t row) {
+    int64_t start = segments->start[qvl_segment_of_row(segments, row)];
+    return start + (row - start) / BLOCK * BLOCK;
+}
+
+/* Runs end where blocks do, so that each block is laid out at once; products begin where panels do, so that a few rows
+ * at the seam may be multiplied twice. */
 void qvl_tile_matmul_qkv(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, const float *cosine,
                          const float *sine, const qvl_segments *segments, float *scratch, qvl_heads *out) {
     int64_t steps = qvl_steps(a->cols);
-    split_job job = {
-        compute, scratch, 0, 0, cosine, sine, segments, out, layout_of(out, segments), out->scale * QVL_LOG2E, 0};
-    for (job.first_row = 0; job.first_row < a->rows; job.first_row += job.rows) {
-        job.rows = qvl_min_i64(QKV_ROWS, a->rows - job.first_row);
-        int64_t panel = job.first_row / QVL_PANEL_ROWS, last = job.first_row + job.rows - 1;
-        qvl_operand part = {job.rows, a->cols, (uint16_t *)a->data + panel * steps * 2 * QVL_TILE};
+    split_job job = {compute, scratch, 0, cosine, sine, segments, out, layout_of(out, segments), 0};
+    for (int64_t row = 0, end; row < a->rows; row = end) {
+        job.first_row = row / QVL_PANEL_ROWS * QVL_PANEL_ROWS;
+        end = job.first_row + QKV_ROWS >= a->rows ? a->rows : block_start(segments, job.first_row + QKV_ROWS);
+        qvl_operand part = {end - job.first_row, a->cols,
+                            (uint16_t *)a->data + job.first_row / QVL_PANEL_ROWS * steps * 2 * QVL_TILE};
         qvl_tile_run_product(compute, &part, w, QVL_EPILOGUE_STORE, scratch, NULL);
-        int64_t s0 = qvl_segment_of_row(segments, job.first_row), s1 = qvl_segment_of_row(segments, last);
-        job.first_block = qvl_segment_unit(segments, s0, BLOCK) + (job.first_row - segments->start[s0]) / BLOCK;
-        int64_t last_block = qvl_segment_unit(segments, s1, BLOCK) + (last - segments->start[s1]) / BLOCK;
-        qvl_pool_run(compute->pool, last_block - job.first_block + 1, split_block, &job);
+        job.first_block = block_of_row(segments, row);
+        qvl_pool_run(compute->pool, block_of_row(segments, end - 1) - job.first_block + 1, split_block, &job);
     }
 }
 
@@ -182,16 +160,16 @@ typedef struct attention_job {
     int64_t slots;
 } attention_job;
 
-/* Cauchy-Schwarz: no score of this head and segment, in powers of two, exceeds |q||k|. False if any is not finite.
- */
+/* Cauchy-Schwarz: no score of this head and segment, in powers of two, exceeds |q||k|; rounding raises either by 2^-8 at
+ * most. False if any is not finite. */
 static bool is_bounded(const attention_job *job, int64_t head, int64_t first_block, int64_t blocks) {
     const float *norms = job->layout.norms + 2 * (head * job->layout.blocks + first_block);
     float q = 0.0f, k = 0.0f;
     for (int64_t b = 0; b < blocks; b++) {
-        q = larger(q, norms[2 * b]);
-        k = larger(k, norms[2 * b + 1]);
+        q = qvl_larger_or_nan(q, norms[2 * b]);
+        k = qvl_larger_or_nan(k, norms[2 * b + 1]);
     }
-    return sqrtf(q) * sqrtf(k) <= SAFE_EXPONENT;
+    return 1.01f * sqrtf(q) * sqrtf(k) <= SAFE_EXPONENT;
 }
 
 /* 16 queries: row-major floats [16][value width] to bf16 rows of the operand. */

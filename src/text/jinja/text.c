@@ -141,42 +141,51 @@ size_t jinja_offset(const jinja_string *string, size_t character) {
     return at;
 }
 
-size_t jinja_find(const char *data, size_t length, const char *needle, size_t needle_length) {
-    const char *found = memmem(data, length, needle, needle_length);
-    return found ? (size_t)(found - data) : SIZE_MAX;
+bool jinja_find(jinja_run *run, const char *data, size_t length, const jinja_string *needle, size_t *found) {
+    *found = SIZE_MAX;
+    const char *at = memmem(data, length, needle->data, needle->length);
+    if (at) *found = (size_t)(at - data);
+    return jinja_step_bytes(run, (at ? *found : length) + needle->length);
 }
 
-size_t jinja_find_last(const char *data, size_t length, const char *needle, size_t needle_length) {
-    if (needle_length > length) return SIZE_MAX;
-    for (size_t at = length - needle_length + 1; at-- > 0;)
-        if (data[at] == needle[0] && memcmp(data + at, needle, needle_length) == 0) return at;
-    return SIZE_MAX;
+bool jinja_find_last(jinja_run *run, const char *data, size_t length, const jinja_string *needle, size_t *found) {
+    *found = SIZE_MAX;
+    if (needle->length > length) return jinja_step(run, 1);
+    size_t left = length - needle->length + 1;
+    for (;;) {
+        const char *at = memrchr(data, needle->data[0], left);
+        if (!jinja_step_bytes(run, needle->length + left - (at ? (size_t)(at - data) : 0))) return false;
+        if (!at) return true;
+        left = (size_t)(at - data);
+        if (memcmp(at, needle->data, needle->length) != 0) continue;
+        *found = left;
+        return true;
+    }
 }
 
-static bool in_set(const jinja_string *set, uint32_t character) {
-    if (!set) return jinja_is_space(character);
-    for (size_t at = 0; at < set->length;) {
+static bool in_set(jinja_run *run, const jinja_string *set, uint32_t character, bool *is_in) {
+    *is_in = set ? false : jinja_is_space(character);
+    for (size_t at = 0; set && at < set->length && !*is_in;) {
         uint32_t member;
         at += jinja_decode(set->data, set->length, at, &member);
-        if (member == character) return true;
+        *is_in = member == character;
     }
-    return false;
+    return jinja_step_bytes(run, set ? set->length : 0);
 }
 
-void jinja_strip(const jinja_string *string, const jinja_string *set, bool left, bool right, size_t *start,
-                 size_t *end) {
-    size_t from = 0, to = string->length;
+bool jinja_strip(jinja_run *run, const jinja_string *string, const jinja_string *set, bool left, bool right,
+                 size_t *start, size_t *end) {
+    size_t from = 0, to = string->length, count = 0;
     uint32_t character;
-    while (left && from < to) {
-        size_t count = jinja_decode(string->data, to, from, &character);
-        if (!in_set(set, character)) break;
-        from += count;
+    for (bool on = left; on && from < to; from += on ? count : 0) {
+        count = jinja_decode(string->data, to, from, &character);
+        if (!in_set(run, set, character, &on)) return false;
     }
-    while (right && to > from) {
-        size_t count = jinja_decode_before(string->data, to, &character);
-        if (!in_set(set, character)) break;
-        to -= count;
+    for (bool on = right; on && to > from; to -= on ? count : 0) {
+        count = jinja_decode_before(string->data, to, &character);
+        if (!in_set(run, set, character, &on)) return false;
     }
     *start = from;
     *end = to;
+    return true;
 }

@@ -31,9 +31,9 @@ size_t jinja_characters(const char *data, size_t length);
 /* Byte offset of a character, at most characters. */
 size_t jinja_offset(const jinja_string *string, size_t character);
 
-/* Where needle (at least one byte) first or last lies in the bytes, or SIZE_MAX. */
-size_t jinja_find(const char *data, size_t length, const char *needle, size_t needle_length);
-size_t jinja_find_last(const char *data, size_t length, const char *needle, size_t needle_length);
+/* Where needle (at least one byte) first or last lies in the bytes, or SIZE_MAX. The work is counted. */
+bool jinja_find(jinja_run *run, const char *data, size_t length, const jinja_string *needle, size_t *found);
+bool jinja_find_last(jinja_run *run, const char *data, size_t length, const jinja_string *needle, size_t *found);
 
 /* -------------------------------------------------------------------------------------------- classes and case */
 
@@ -56,8 +56,8 @@ bool jinja_text_case(jinja_text *text, const jinja_string *source, size_t at, ui
 /* Bytes from..to of source, converted. */
 bool jinja_text_convert(jinja_text *text, const jinja_string *source, size_t from, size_t to, jinja_case mode);
 
-/* Byte offsets of what is left when white space, or the characters of set, are stripped from the ends. */
-void jinja_strip(const jinja_string *string, const jinja_string *set, bool left, bool right, size_t *start,
-                 size_t *end);
+/* Byte offsets of what is left when white space (set NULL), or the characters of set, are stripped from the ends. */
+bool jinja_strip(jinja_run *run, const jinja_string *string, const jinja_string *set, bool left, bool right,
+                 size_t *start, size_t *end);
 
 #endif

@@ -94,8 +94,8 @@ typedef struct jinja_pair {
 struct jinja_dict {
     jinja_pair *pairs;
     size_t count, capacity;
-    uint32_t *slots; /* of a hash table: index of a pair, plus 1. NULL while there are few pairs */
-    size_t slot_count;
+    uint32_t *slots;   /* of a hash table: index of a pair, plus 1. NULL while there are few pairs */
+    size_t slot_count; /* never 0 where slots is not NULL */
 };
 
 struct jinja_range {
@@ -211,14 +211,18 @@ static inline double jinja_to_double(jinja_value number) {
 
 /* Python's name of the type: "str", "int", "NoneType", ... */
 const char *jinja_type(jinja_value value);
+/* The error that using an undefined value is; returns false. */
+bool jinja_raise_undefined(jinja_run *run, jinja_value undefined);
 bool jinja_truth(jinja_value value);
 /* len(); false and an error where there is none. */
 bool jinja_length(jinja_run *run, jinja_value value, int64_t *length);
 bool jinja_has_length(jinja_value value);
 /* ==, which never fails except for depth and steps. */
 bool jinja_equal(jinja_run *run, jinja_value a, jinja_value b, bool *equal);
-/* < of Python; false and an error for what has no order. symbol is the operator for the message. */
-bool jinja_less(jinja_run *run, jinja_value a, jinja_value b, const char *symbol, bool *less);
+/* *order is below, at or above 0, or JINJA_UNORDERED for NaN. False and an error for what has no order; symbol is
+ * the operator for the message. */
+#define JINJA_UNORDERED 2
+bool jinja_order(jinja_run *run, jinja_value a, jinja_value b, const char *symbol, int *order);
 bool jinja_same(jinja_value a, jinja_value b); /* is */
 bool jinja_hash(jinja_run *run, jinja_value value, uint64_t *hash);
 /* item in container. */
