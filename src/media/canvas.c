@@ -139,6 +139,12 @@ qvl_status qvl_canvas_unsupported(const qvl_canvas *canvas, const char *format) 
                     canvas->name, format);
 }
 
+qvl_status qvl_canvas_no_memory(const qvl_canvas *canvas, const char *format) {
+    return qvl_fail(canvas->error, QVL_ERROR_MEMORY,
+                    "%.400s: out of memory in %s decoding, which needs %zu bytes beside the file and the picture",
+                    canvas->name, format, canvas->work);
+}
+
 void qvl_canvas_close(qvl_canvas *canvas, bool keep) {
     qvl_free(canvas->band);
     canvas->band = NULL;

@@ -45,6 +45,9 @@ qvl_status qvl_canvas_damaged(const qvl_canvas *canvas, const char *format, cons
 /* Fails with the name of a format that is recognised and not read, and a list of those that are. */
 qvl_status qvl_canvas_unsupported(const qvl_canvas *canvas, const char *format);
 
+/* Fails because a decoder got no memory, saying how much it takes. */
+qvl_status qvl_canvas_no_memory(const qvl_canvas *canvas, const char *format);
+
 /* Frees what drawing needed and, without keep, the picture. Accepts a canvas that was never opened. */
 void qvl_canvas_close(qvl_canvas *canvas, bool keep);
 

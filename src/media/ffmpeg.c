@@ -8,9 +8,7 @@
 #define SILENT 128
 
 static qvl_status fail_decoding(int code, const char *format, const qvl_canvas *canvas) {
-    if (code == AVERROR(ENOMEM))
-        return qvl_fail(canvas->error, QVL_ERROR_MEMORY, "%.400s: out of memory in %s decoding", canvas->name,
-                        format);
+    if (code == AVERROR(ENOMEM)) return qvl_canvas_no_memory(canvas, format);
     return qvl_canvas_damaged(canvas, format, "its data cannot be decoded");
 }
 

@@ -53,7 +53,9 @@ static _Noreturn void on_error(j_common_ptr jpeg) {
     jpeg->err->format_message(jpeg, text);
     qvl_status status = status_of(jpeg->err->msg_code);
     const char *what = status == QVL_ERROR_FORMAT ? "damaged JPEG" : "JPEG";
-    r->status = qvl_fail(r->canvas->error, status, "%.400s: %s: %s", r->canvas->name, what, text);
+    r->status = status == QVL_ERROR_MEMORY
+                    ? qvl_canvas_no_memory(r->canvas, "JPEG")
+                    : qvl_fail(r->canvas->error, status, "%.400s: %s: %s", r->canvas->name, what, text);
     longjmp(r->failed, 1);
 }
 

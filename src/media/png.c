@@ -43,8 +43,7 @@ typedef struct png_reader {
 static _Noreturn void on_error(png_structp png, png_const_charp text) {
     png_reader *r = png_get_error_ptr(png);
     if (r->out_of_memory)
-        r->status =
-            qvl_fail(r->canvas->error, QVL_ERROR_MEMORY, "%.400s: out of memory in PNG decoding", r->canvas->name);
+        r->status = qvl_canvas_no_memory(r->canvas, "PNG");
     else
         r->status = qvl_canvas_damaged(r->canvas, "PNG", text);
     png_longjmp(png, 1);
@@ -228,8 +227,7 @@ static qvl_status read_guarded(png_reader *r) {
 qvl_status qvl_png_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas) {
     png_reader r = {.bytes = bytes, .count = count, .canvas = canvas};
     r.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning, &r, on_malloc, on_free);
-    if (!r.png)
-        return qvl_fail(canvas->error, QVL_ERROR_MEMORY, "%.400s: out of memory in PNG decoding", canvas->name);
+    if (!r.png) return qvl_canvas_no_memory(canvas, "PNG");
     qvl_status status = read_guarded(&r);
     png_destroy_read_struct(&r.png, &r.info, NULL);
     qvl_free(r.row);

@@ -112,9 +112,7 @@ static qvl_status fail_damaged(tiff_reader *r) {
 
 static qvl_status open_tiff(tiff_reader *r) {
     TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
-    if (!options)
-        return qvl_fail(r->canvas->error, QVL_ERROR_MEMORY, "%.400s: out of memory in TIFF decoding",
-                        r->canvas->name);
+    if (!options) return qvl_canvas_no_memory(r->canvas, "TIFF");
     TIFFOpenOptionsSetMaxSingleMemAlloc(options, MAX_ALLOCATION);
     TIFFOpenOptionsSetErrorHandlerExtR(options, on_error, r);
     TIFFOpenOptionsSetWarningHandlerExtR(options, on_warning, r);
@@ -325,11 +323,12 @@ static qvl_status read_scanlines(tiff_reader *r) {
 /* Tiles, or strips of one sample each: all that cover the same rows go into a band, plane behind plane. */
 typedef struct tiff_band {
     uint32_t rows;          /* of a tile or strip */
+    size_t kept;            /* of those, as many as the picture can have */
     size_t row_bytes;       /* of the picture, in a plane */
     size_t block_row_bytes; /* of a tile or strip */
     size_t block_bytes;     /* of a whole one */
     uint32_t block_width;
-    uint8_t *block, *planes; /* planes: [planes][rows][row_bytes] */
+    uint8_t *block, *planes; /* planes: [planes][kept][row_bytes] */
 } tiff_band;
 
 static qvl_status open_band(const tiff_reader *r, tiff_band *band) {
@@ -356,10 +355,11 @@ static qvl_status open_band(const tiff_reader *r, tiff_band *band) {
         return qvl_canvas_damaged(r->canvas, "TIFF", "its tiles have an impossible size");
     band->block_bytes = band->block_row_bytes * rows;
     size_t planes = r->planar ? r->samples : 1;
+    band->kept = rows < r->height ? rows : r->height;
     band->block = qvl_calloc(rows, band->block_row_bytes);
-    band->planes = qvl_alloc(planes * rows, band->row_bytes);
+    band->planes = qvl_alloc(planes * band->kept, band->row_bytes);
     if (band->block && band->planes) return QVL_OK;
-    return qvl_fail_memory(r->canvas->error, r->canvas->name, planes * rows, band->row_bytes);
+    return qvl_fail_memory(r->canvas->error, r->canvas->name, planes * band->kept, band->row_bytes);
 }
 
 /* The tile or strip at (x, y) to its place in the band. */
@@ -378,7 +378,7 @@ static bool read_block(tiff_reader *r, const tiff_band *band, uint32_t x, uint32
     size_t at = (size_t)x * samples * r->bits / 8, left = band->row_bytes - at;
     size_t count = band->block_row_bytes < left ? band->block_row_bytes : left;
     for (uint32_t k = 0; k < rows; k++)
-        memcpy(band->planes + ((size_t)plane * band->rows + k) * band->row_bytes + at,
+        memcpy(band->planes + ((size_t)plane * band->kept + k) * band->row_bytes + at,
                band->block + k * band->block_row_bytes, count);
     return true;
 }
@@ -394,7 +394,7 @@ static qvl_status read_bands(tiff_reader *r) {
                 good = read_block(r, &band, (uint32_t)x, y, plane);
         if (!good) status = fail_damaged(r);
         for (uint32_t k = 0; k < band.rows && y + k < r->height && !status; k++) {
-            point_planes(r, band.planes + k * band.row_bytes, band.rows * band.row_bytes);
+            point_planes(r, band.planes + k * band.row_bytes, band.kept * band.row_bytes);
             draw_row(r, y + k);
         }
         if (r->height - y <= band.rows) break; /* y + rows may not fit 32 bits */

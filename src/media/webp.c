@@ -14,7 +14,7 @@ static qvl_status status_of(VP8StatusCode code, qvl_canvas *canvas) {
     case VP8_STATUS_OK:
         return QVL_OK;
     case VP8_STATUS_OUT_OF_MEMORY:
-        return qvl_fail(canvas->error, QVL_ERROR_MEMORY, "%.400s: out of memory in WebP decoding", canvas->name);
+        return qvl_canvas_no_memory(canvas, "WebP");
     case VP8_STATUS_UNSUPPORTED_FEATURE:
         return qvl_fail(canvas->error, QVL_ERROR_UNSUPPORTED,
                         "%.400s: WebP with a feature that libwebp does not know", canvas->name);

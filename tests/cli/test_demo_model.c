@@ -72,9 +72,13 @@ static void test_rules(void **state) {
 /* The committed folder is what the tool writes, byte for byte. */
 static void test_demo_folder(void **state) {
     (void)state;
-    static const char *const files[] = {"config.json", "generation_config.json", "preprocessor_config.json",
-                                        "video_preprocessor_config.json", "model.safetensors",
-                                        "tokenizer.json", "tokenizer_config.json"};
+    static const char *const files[] = {"config.json",
+                                        "generation_config.json",
+                                        "preprocessor_config.json",
+                                        "video_preprocessor_config.json",
+                                        "model.safetensors",
+                                        "tokenizer.json",
+                                        "tokenizer_config.json"};
     char folder[512], made[1024];
     snprintf(folder, sizeof folder, "%s", scratch("demo"));
     make(folder, ARGUMENTS("--shape", "demo"));

@@ -183,10 +183,13 @@ static const struct {
     void (*resize)(const bytes *b, uint32_t side);
     uint32_t largest; /* that the format can declare */
 } giants[] = {
-    {"rgb_8.png", resize_png, 65535},        {"rgb_420.jpg", resize_jpeg, 65500},
-    {"frame_rgba.webp", resize_webp, 65535}, {"frame_global_opaque.gif", resize_gif, 65535},
-    {"bits_24.bmp", resize_bmp, 65535},      {"rgb_8.tif", resize_tiff, 65535},
-    {"420_full.avif", resize_avif, 65535},
+    {"rgb_8.png", resize_png, 65535},
+    {"rgb_420.jpg", resize_jpeg, 65500},
+    {"frame_rgba.webp", resize_webp, 65535},
+    {"frame_global_opaque.gif", resize_gif, 65535},
+    {"bits_24.bmp", resize_bmp, 65535},
+    {"rgb_8.tif", resize_tiff, 65535},
+    {"420_full.avif", resize_avif, 4294967295u},
 };
 
 static long peak_kilobytes(void) {
@@ -263,6 +266,11 @@ static void hidden_sizes_are_refused(void **state) {
     put_low_first(tiff.data + at + 8, 60000, 4);
     put_low_first(tiff.data + at + 20, 60000, 4);
     expect_refused(tiff.data, tiff.count, 0, QVL_ERROR_FORMAT, "its tiles have an impossible size");
+    put_low_first(tiff.data + at + 8, 16, 4); /* tall and narrow: the picture's rows of it would be large */
+    put_low_first(tiff.data + at + 20, 200000, 4);
+    long before = peak_kilobytes();
+    expect_refused(tiff.data, tiff.count, 0, QVL_ERROR_FORMAT, "damaged TIFF");
+    assert_true(peak_kilobytes() - before < 65536);
     size_t ispe = find(&avif, "ispe");
     put32(avif.data + ispe + 8, 3);
     put32(avif.data + ispe + 12, 3);
