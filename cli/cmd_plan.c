@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "open.h"
 #include "output.h"
+#include "prompts.h"
 #include "rates.h"
 
 #include <math.h>
@@ -92,9 +93,14 @@ int cmd_plan(const cli_options *options) {
     qvl_model *model = NULL;
     cli_inputs inputs = {0};
     qvl_plan plan = {0};
-    bool good = !cli_inputs_open(options, options->input_count, &inputs, &error) &&
-                !cli_open_model(options, QVL_OPEN_CONFIG, &model, &error) &&
-                !qvl_plan_inputs(model, inputs.list, inputs.count, &options->preprocess, &plan, &error);
+    bool good = !cli_inputs_open(options, options->input_count, &inputs, &error);
+    if (good && inputs.count == 1 && cli_is_chat(&inputs.list[0])) {
+        int chat_code = cli_plan_chat(options, &inputs.list[0]);
+        cli_inputs_free(&inputs);
+        return chat_code;
+    }
+    good = good && !cli_open_model(options, QVL_OPEN_CONFIG, &model, &error) &&
+           !qvl_plan_inputs(model, inputs.list, inputs.count, &options->preprocess, &plan, &error);
     int code = good ? report(options, qvl_model_get_info(model), &plan) : cli_refuse(&error);
     qvl_plan_free(&plan);
     qvl_model_close(&model);

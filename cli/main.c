@@ -7,8 +7,9 @@
 static const cli_command commands[] = {
     {"info", CLI_INFO, "", "what a model folder is: family, sizes, limits, kernels", "", 0, 0, cmd_info},
     {"plan", CLI_PLAN, "INPUT...", "what pictures become and what encoding them costs; needs no weights",
-     "Reads headers only. The time is estimated from the last qvl bench of this machine.\n", 1, SIZE_MAX,
-     cmd_plan},
+     "Reads headers only. The time is estimated from the last qvl bench of this machine.\n"
+     "INPUT may be one CHAT as for qvl prompt: then its text and tokens are shown.\n",
+     1, SIZE_MAX, cmd_plan},
     {"preprocess", CLI_PREPROCESS, "INPUT... [-o FILE]", "pictures to patch rows; needs no weights",
      "FILE gets pixel_values [rows, columns] f32 and image_grid_thw [pictures, 3] int64.\n", 1, SIZE_MAX,
      cmd_preprocess},
@@ -17,6 +18,19 @@ static const cli_command commands[] = {
      "--dtype,\n"
      "and image_grid_thw [pictures, 3] int64.\n",
      1, SIZE_MAX, cmd_encode},
+    {"prompt", CLI_PROMPT, "CHAT [-o FILE]", "a conversation with pictures to what the language model reads",
+     "CHAT is a JSON file as OpenAI has it: messages, or an object with messages, tools and template variables. "
+     "A\n"
+     "relative name of a picture is looked for in the folder of CHAT; from standard input (-), in the current "
+     "one.\n"
+     "FILE gets input_ids, mm_token_type_ids [1, tokens], position_ids [3, 1, tokens] and rope_deltas [1, 1] of\n"
+     "int64, inputs_embeds [1, tokens, width], and deepstack_visual_embeds.K [vision tokens, width] with\n"
+     "visual_pos_masks [1, tokens] where the model has them.\n",
+     1, 1, cmd_prompt},
+    {"tokenize", CLI_TOKENIZE, "INPUT", "text to token ids",
+     "INPUT is a text file. The ids go to standard output.\n", 0, 1, cmd_tokenize},
+    {"detokenize", CLI_DETOKENIZE, "INPUT", "token ids to text",
+     "INPUT is a file of ids, apart by spaces or commas.\n", 0, 1, cmd_detokenize},
     {"box", CLI_BOX, "INPUT BOX...", "maps boxes and points between the model's frames and the file's pixels",
      "BOX is x1,y1,x2,y2, or x,y for a point. Frames, all with x to the right and y down from the upper left:\n"
      "  norm1000  0..1000 across and down the picture; what Qwen3-VL and later answer in\n"

@@ -43,7 +43,7 @@ bool cli_find_demo(char *path, size_t size) {
     return has_config(path, size, QVL_DATA_DIR, "/demo") || has_config(path, size, QVL_SOURCE_DIR, "/models/demo");
 }
 
-static void print_note(const char *message, void *user) {
+void cli_print_note(const char *message, void *user) {
     (void)user;
     fprintf(stderr, "note: %s\n", message);
 }
@@ -60,6 +60,6 @@ qvl_status cli_open_model(const cli_options *options, qvl_open_level level, qvl_
     }
     qvl_model_options open = options->open;
     open.level = level;
-    if (!options->quiet) open.log = print_note;
+    if (!options->quiet) open.log = cli_print_note;
     return qvl_model_open(folder, &open, model, error);
 }

@@ -12,6 +12,9 @@ bool cli_find_demo(char *path, size_t size);
  * unless --quiet. */
 qvl_status cli_open_model(const cli_options *options, qvl_open_level level, qvl_model **model, qvl_error *error);
 
+/* A qvl_log_fn: "note: MESSAGE" on stderr. */
+void cli_print_note(const char *message, void *user);
+
 /* Fills *error; returns status. */
 qvl_status cli_fail(qvl_error *error, qvl_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

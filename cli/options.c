@@ -13,7 +13,8 @@ typedef enum flag_kind {
     FLAG_DTYPE,
     FLAG_SIZE,
     FLAG_CPU_MASK,
-    FLAG_FRAME, /* qvl_frame */
+    FLAG_FRAME,  /* qvl_frame */
+    FLAG_CHOICE, /* int32_t or an enum: which of the names in `value`, which | separates */
     FLAG_POLICY,
     FLAG_ORIENTATION,
     FLAG_ALPHA,
@@ -31,9 +32,11 @@ typedef struct flag {
 } flag;
 
 #define WRITING (CLI_PREPROCESS | CLI_ENCODE)
-#define PICTURES (WRITING | CLI_PLAN | CLI_BOX)
-#define OPENING (CLI_INFO | PICTURES | CLI_CHECK | CLI_BENCH)
-#define COMPUTING (CLI_INFO | CLI_ENCODE | CLI_PLAN | CLI_CHECK | CLI_BENCH)
+#define CHATS (CLI_PROMPT | CLI_PLAN)
+#define PICTURES (WRITING | CHATS | CLI_BOX)
+#define WORDS (CLI_TOKENIZE | CLI_DETOKENIZE)
+#define OPENING (CLI_INFO | PICTURES | CLI_CHECK | CLI_BENCH | WORDS)
+#define COMPUTING (CLI_INFO | CLI_ENCODE | CHATS | CLI_CHECK | CLI_BENCH)
 #define FIELD(member) offsetof(cli_options, member)
 
 /* An area no picture reaches, and far from overflow. */
@@ -42,8 +45,8 @@ typedef struct flag {
 static const flag flags[] = {
     {"--model", "-m", "FOLDER", "checkpoint folder; without it the bundled demo model", OPENING & ~CLI_CHECK,
      FLAG_TEXT, FIELD(model), 0, 0},
-    {"--output", "-o", "FILE", "write a safetensors file; without it only a summary", WRITING, FLAG_TEXT,
-     FIELD(output), 0, 0},
+    {"--output", "-o", "FILE", "write a safetensors file; without it only a summary", WRITING | CLI_PROMPT,
+     FLAG_TEXT, FIELD(output), 0, 0},
     {"--taps", NULL, "FILE", "write every stage of the tower to a safetensors file", CLI_ENCODE, FLAG_TEXT,
      FIELD(taps), 0, 0},
     {"--preset", NULL, "NAME", "reference to follow: transformers (default), transformers-pil, mlx",
@@ -51,7 +54,7 @@ static const flag flags[] = {
     {"--dtype", NULL, "TYPE", "what products read, and the features' type: bf16 (default) or f32",
      COMPUTING & ~CLI_CHECK, FLAG_DTYPE, 0, 0, 0},
     {"--threads", NULL, "N", "0 (default): one per processor; the result does not depend on it",
-     OPENING & ~CLI_BOX, FLAG_INT, FIELD(threads), 0, 256},
+     OPENING & ~(CLI_BOX | WORDS), FLAG_INT, FIELD(threads), 0, 256},
     {"--from", NULL, "FRAME", "frame of the given positions: norm1000 (default), model, source, file", CLI_BOX,
      FLAG_FRAME, FIELD(from), 0, 0},
     {"--to", NULL, "FRAME", "frame of the result: file (default), source, model, norm1000", CLI_BOX, FLAG_FRAME,
@@ -88,6 +91,42 @@ static const flag flags[] = {
     {"--fingerprint", NULL, NULL, "which weights the tower has: SHA-256, remembered in the user's cache folder",
      CLI_INFO, FLAG_SWITCH, FIELD(fingerprint), 0, 0},
     {"--profile", NULL, NULL, "show the time by stage", CLI_ENCODE, FLAG_SWITCH, FIELD(profile), 0, 0},
+    {"--tools", NULL, "FILE", "the tools, a JSON list, instead of the chat's", CHATS, FLAG_TEXT, FIELD(tools), 0,
+     0},
+    {"--template", NULL, "FILE", "a chat template (Jinja), instead of the folder's", CHATS, FLAG_TEXT,
+     FIELD(template_file), 0, 0},
+    {"--variables", NULL, "JSON", "an object: further variables of the template", CHATS, FLAG_TEXT,
+     FIELD(prompt.variables_json), 0, 0},
+    {"--add-generation-prompt", NULL, "off|on", "end with the beginning of an answer; on by default", CHATS,
+     FLAG_CHOICE, FIELD(prompt.add_generation_prompt), 0, 0},
+    {"--continue-final-message", NULL, "off|on", "leave the last message open; off by default", CHATS, FLAG_CHOICE,
+     FIELD(prompt.continue_final_message), 0, 0},
+    {"--enable-thinking", NULL, "off|on", "a variable of the template, as the next three", CHATS, FLAG_CHOICE,
+     FIELD(prompt.enable_thinking), 0, 0},
+    {"--preserve-thinking", NULL, "off|on", "thoughts of earlier turns stay", CHATS, FLAG_CHOICE,
+     FIELD(prompt.preserve_thinking), 0, 0},
+    {"--add-vision-id", NULL, "off|on", "pictures are numbered in the text", CHATS, FLAG_CHOICE,
+     FIELD(prompt.add_vision_id), 0, 0},
+    {"--reasoning-effort", NULL, "NAME", "what the template knows: low, medium, xhigh", CHATS, FLAG_TEXT,
+     FIELD(prompt.reasoning_effort), 0, 0},
+    {"--trust-text", NULL, NULL, "special tokens in the text of messages count, as in transformers", CHATS,
+     FLAG_SWITCH, FIELD(prompt.trust_text), 0, 0},
+    {"--dropped", NULL, "refuse|note|fold",
+     "text that the template leaves out; fold puts late system messages into the first", CHATS, FLAG_CHOICE,
+     FIELD(prompt.dropped), 0, 0},
+    {"--video-layout", NULL, "wrapped|bare", "the template's wrappers round a video: stay (default), or go", CHATS,
+     FLAG_CHOICE, FIELD(prompt.video_layout), 0, 0},
+    {"--max-length", NULL, "N", "most tokens of a prompt", CHATS, FLAG_INT, FIELD(prompt.max_length), 1,
+     INT32_MAX},
+    {"--truncation", NULL, "refuse|text|media",
+     "of a longer one: refuse (default), cut the text, or drop a picture at the cut too", CHATS, FLAG_CHOICE,
+     FIELD(prompt.truncation), 0, 0},
+    {"--text", NULL, "TEXT", "what to work on, instead of an INPUT", WORDS, FLAG_TEXT, FIELD(text), 0, 0},
+    {"--added", NULL, "all|ordinary|none",
+     "added tokens that are recognised: all (default), those not special, none", CLI_TOKENIZE, FLAG_CHOICE,
+     FIELD(added), 0, 0},
+    {"--skip-special", NULL, NULL, "leave special tokens out", CLI_DETOKENIZE, FLAG_SWITCH, FIELD(skip_special), 0,
+     0},
     {"--json", NULL, NULL, "results as one JSON object", OPENING, FLAG_SWITCH, FIELD(json), 0, 0},
     {"--quiet", "-q", NULL, "no progress line and no notes", OPENING, FLAG_SWITCH, FIELD(quiet), 0, 0},
     {"--help", "-h", NULL, "this text", OPENING, FLAG_SWITCH, FIELD(help), 0, 0},
@@ -217,6 +256,17 @@ static bool parse_cpu_mask(const char *text, uint32_t *mask) {
     }
 }
 
+/* Which of names, "a|b|c"; false for none of them. */
+static bool parse_names(const char *text, const char *names, int32_t *value) {
+    size_t length = strlen(text);
+    for (*value = 0;; ++*value) {
+        size_t size = strcspn(names, "|");
+        if (size == length && memcmp(names, text, size) == 0) return true;
+        if (!names[size]) return false;
+        names += size + 1;
+    }
+}
+
 static bool set_flag(const flag *f, const char *value, cli_options *options) {
     void *field = (char *)options + f->offset;
     switch (f->kind) {
@@ -244,6 +294,12 @@ static bool set_flag(const flag *f, const char *value, cli_options *options) {
         return set_policy(f->kind, value, options);
     case FLAG_FRAME:
         return parse_frame(value, field);
+    case FLAG_CHOICE: {
+        int32_t chosen;
+        if (!parse_names(value, f->value, &chosen)) return false;
+        memcpy(field, &chosen, sizeof chosen);
+        return true;
+    }
     }
     return false;
 }
@@ -274,6 +330,8 @@ static const char *allowed_values(const flag *f, char *buffer, size_t size) {
         return "white, drop or a colour such as #7f7f7f";
     case FLAG_GRAY16:
         return "scale or saturate";
+    case FLAG_CHOICE:
+        return f->value;
     case FLAG_SWITCH:
         break;
     }
@@ -382,7 +440,8 @@ static const char *contradiction(const cli_command *command, const cli_options *
     }
     if (options->input_count < command->min_inputs)
         return options->input_count ? "a BOX is missing" : "an INPUT is missing";
-    if (options->input_count > command->max_inputs) return "it takes no INPUT";
+    if (options->input_count > command->max_inputs)
+        return command->max_inputs ? "it takes one INPUT" : "it takes no INPUT";
     if (standard_inputs > 1) return "standard input (-) can be read only once";
     if (p->min_pixels && p->max_pixels && p->min_pixels > p->max_pixels)
         return "--min-pixels is larger than --max-pixels";
@@ -401,6 +460,7 @@ int cli_options_parse(const cli_command *command, int argc, char **argv, cli_opt
     *options = (cli_options){.inputs = argv, .runs = 5, .from = QVL_FRAME_NORM1000, .to = QVL_FRAME_FILE};
     qvl_model_options_init(&options->open);
     qvl_preprocess_options_init(&options->preprocess);
+    qvl_prompt_options_init(&options->prompt);
     bool only_inputs = false;
     for (int i = 0; i < argc; i++) {
         char *text = argv[i];
@@ -429,6 +489,6 @@ void cli_print_flags(unsigned command) {
         char left[64];
         snprintf(left, sizeof left, "%s%s%s%s%s", f->short_name ? f->short_name : "", f->short_name ? ", " : "",
                  f->name, f->value ? " " : "", f->value ? f->value : "");
-        printf("  %-24s %s\n", left, f->help);
+        printf("  %-32s %s\n", left, f->help);
     }
 }

@@ -12,7 +12,10 @@ enum {
     CLI_CHECK = 8,
     CLI_BENCH = 16,
     CLI_PLAN = 32,
-    CLI_BOX = 64
+    CLI_BOX = 64,
+    CLI_PROMPT = 128,
+    CLI_TOKENIZE = 256,
+    CLI_DETOKENIZE = 512
 };
 
 typedef struct cli_options {
@@ -21,7 +24,12 @@ typedef struct cli_options {
     const char *taps;   /* --taps, NULL: none */
     qvl_model_options open;
     qvl_preprocess_options preprocess;
-    qvl_frame from, to; /* of box */
+    qvl_prompt_options prompt;         /* of prompt and plan; its preprocess is the one above */
+    const char *template_file, *tools; /* files of the two, NULL: the folder's, the chat's */
+    const char *text;                  /* of tokenize and detokenize, instead of an INPUT */
+    int32_t added;                     /* qvl_added, of tokenize */
+    bool skip_special;                 /* of detokenize */
+    qvl_frame from, to;                /* of box */
     int64_t threads, runs;
     bool json, quiet, help;
     bool fingerprint;      /* info computes the tower's */

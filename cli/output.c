@@ -98,14 +98,19 @@ static void print_item(const char *name, const qvl_item *item) {
            (long long)item->grid.t, (long long)item->grid.h, (long long)item->grid.w, (long long)item->tokens);
 }
 
-void cli_print_plan(const cli_options *options, const qvl_plan *plan, const qvl_item *items) {
+void cli_print_policies(const cli_options *options) {
     const qvl_media_options *media = &options->preprocess.media;
-    char alpha[8], flop[32], bytes[32];
-    for (size_t i = 0; i < plan->item_count; i++)
-        print_item(options->inputs[i], items ? &items[i] : &plan->items[i].item);
+    char alpha[8];
     printf("preset %s; policies: orientation %s, alpha %s, gray16 %s\n",
            qvl_preset_name(options->preprocess.preset), orientation_name(media->orientation),
            alpha_name(media, alpha), gray16_name(media->gray16));
+}
+
+void cli_print_plan(const cli_options *options, const qvl_plan *plan, const qvl_item *items) {
+    char flop[32], bytes[32];
+    for (size_t i = 0; i < plan->item_count; i++)
+        print_item(options->inputs[i], items ? &items[i] : &plan->items[i].item);
+    cli_print_policies(options);
     printf("%lld tokens, %lld patch rows, %s, %s at the peak\n", (long long)plan->tokens, (long long)plan->rows,
            cli_flop(plan->work.total, flop), cli_bytes(plan->memory.peak, bytes));
 }
@@ -156,7 +161,8 @@ static cJSON *json_item(const char *name, const qvl_plan_item *planned, const qv
     return entry;
 }
 
-static void json_policies(cJSON *object, const qvl_media_options *media) {
+void cli_json_policies(cJSON *object, const cli_options *options) {
+    const qvl_media_options *media = &options->preprocess.media;
     char alpha[8];
     cJSON *policies = cJSON_AddObjectToObject(object, "policies");
     cJSON_AddStringToObject(policies, "orientation", orientation_name(media->orientation));
@@ -179,7 +185,7 @@ void cli_json_plan(cJSON *object, const cli_options *options, const qvl_model_in
     cJSON_AddStringToObject(object, "model", info->folder);
     cJSON_AddStringToObject(object, "model_type", info->model_type);
     cJSON_AddStringToObject(object, "preset", qvl_preset_name(options->preprocess.preset));
-    json_policies(object, &options->preprocess.media);
+    cli_json_policies(object, options);
     cJSON_AddStringToObject(object, "dtype", cli_dtype_name(info->compute_dtype));
     cJSON_AddStringToObject(object, "kernels", info->kernels);
     cJSON_AddNumberToObject(object, "threads", info->threads);
@@ -212,11 +218,13 @@ qvl_tensor cli_tensor(const char *name, qvl_dtype dtype, int64_t rows, int64_t c
     return tensor;
 }
 
-qvl_status cli_save(const char *path, const qvl_tensor *tensors, size_t count, const qvl_model_info *info,
-                    const qvl_preprocess_options *preprocess, qvl_error *error) {
+qvl_status cli_save_with(const char *path, const qvl_tensor *tensors, size_t count, const qvl_model_info *info,
+                         const qvl_preprocess_options *preprocess, const char *const *more, size_t pairs,
+                         qvl_error *error) {
+    enum { MOST_PAIRS = 16 };
     const qvl_media_options *media = &preprocess->media;
     char alpha[8];
-    const char *const metadata[] = {
+    const char *metadata[2 * MOST_PAIRS] = {
         "alpha",       alpha_name(media, alpha),
         "format",      "pt",
         "gray16",      gray16_name(media->gray16),
@@ -226,12 +234,22 @@ qvl_status cli_save(const char *path, const qvl_tensor *tensors, size_t count, c
         "preset",      qvl_preset_name(preprocess->preset),
         "qvl_version", qvl_version(),
     };
-    return qvl_tensors_save(path, tensors, count, metadata, sizeof metadata / sizeof *metadata / 2, error);
+    size_t used = 8;
+    for (size_t i = 0; i < pairs && used < MOST_PAIRS; i++, used++) {
+        metadata[2 * used] = more[2 * i];
+        metadata[2 * used + 1] = more[2 * i + 1];
+    }
+    return qvl_tensors_save(path, tensors, count, metadata, used, error);
+}
+
+qvl_status cli_save(const char *path, const qvl_tensor *tensors, size_t count, const qvl_model_info *info,
+                    const qvl_preprocess_options *preprocess, qvl_error *error) {
+    return cli_save_with(path, tensors, count, info, preprocess, NULL, 0, error);
 }
 
 /* ---- inputs and outputs */
 
-static qvl_status read_standard_input(void **bytes, size_t *count, qvl_error *error) {
+static qvl_status read_stream(FILE *file, const char *name, void **bytes, size_t *count, qvl_error *error) {
     const size_t most = (size_t)1 << 30;
     size_t capacity = 1 << 16, used = 0;
     char *data = NULL;
@@ -242,20 +260,33 @@ static qvl_status read_standard_input(void **bytes, size_t *count, qvl_error *er
             return cli_no_memory(error);
         }
         data = grown;
-        used += fread(data + used, 1, capacity - used, stdin);
+        used += fread(data + used, 1, capacity - used, file);
         if (used < capacity) break;
         capacity *= 2;
         if (used < most) continue;
         free(data);
-        return cli_fail(error, QVL_ERROR_LIMIT, "standard input has more than %zu bytes, the limit", most);
+        return cli_fail(error, QVL_ERROR_LIMIT, "%s has more than %zu bytes, the limit", name, most);
     }
-    if (ferror(stdin)) {
+    if (ferror(file)) {
         free(data);
-        return cli_fail(error, QVL_ERROR_IO, "cannot read standard input");
+        return cli_fail(error, QVL_ERROR_IO, "cannot read %s", name);
     }
+    data[used] = 0; /* there is room: the loop ended before the end of data */
     *bytes = data;
     *count = used;
     return QVL_OK;
+}
+
+qvl_status cli_read(const char *path, char **text, size_t *count, qvl_error *error) {
+    bool standard = strcmp(path, "-") == 0;
+    void *bytes = NULL;
+    *text = NULL;
+    FILE *file = standard ? stdin : fopen(path, "rb");
+    if (!file) return cli_fail(error, QVL_ERROR_IO, "cannot open %s: %s", path, strerror(errno));
+    qvl_status status = read_stream(file, standard ? "standard input" : path, &bytes, count, error);
+    if (!standard) fclose(file);
+    *text = bytes;
+    return status;
 }
 
 qvl_status cli_inputs_open(const cli_options *options, size_t count, cli_inputs *inputs, qvl_error *error) {
@@ -265,7 +296,8 @@ qvl_status cli_inputs_open(const cli_options *options, size_t count, cli_inputs 
         qvl_input *input = &inputs->list[i];
         *input = (qvl_input){.kind = QVL_INPUT_FILE, .name = options->inputs[i]};
         if (strcmp(options->inputs[i], "-") != 0) continue;
-        qvl_status status = read_standard_input(&inputs->standard_input, &input->byte_count, error);
+        qvl_status status =
+            read_stream(stdin, "standard input", &inputs->standard_input, &input->byte_count, error);
         if (status) {
             cli_inputs_free(inputs);
             return status;

@@ -25,6 +25,10 @@ void cli_print_plan(const cli_options *options, const qvl_plan *plan, const qvl_
 void cli_json_plan(cJSON *object, const cli_options *options, const qvl_model_info *info, const qvl_plan *plan,
                    const qvl_item *items);
 
+/* The line of it about preset and policies, and the member. */
+void cli_print_policies(const cli_options *options);
+void cli_json_policies(cJSON *object, const cli_options *options);
+
 /* Before long work, a note on stderr that says how much it is, unless --quiet. */
 void cli_note_cost(const cli_options *options, const qvl_plan *plan);
 
@@ -46,6 +50,14 @@ qvl_tensor cli_tensor(const char *name, qvl_dtype dtype, int64_t rows, int64_t c
 /* Writes a safetensors file whose metadata says what made it. */
 qvl_status cli_save(const char *path, const qvl_tensor *tensors, size_t count, const qvl_model_info *info,
                     const qvl_preprocess_options *preprocess, qvl_error *error);
+
+/* The same with further metadata: pairs of strings. */
+qvl_status cli_save_with(const char *path, const qvl_tensor *tensors, size_t count, const qvl_model_info *info,
+                         const qvl_preprocess_options *preprocess, const char *const *more, size_t pairs,
+                         qvl_error *error);
+
+/* A whole file, or standard input (-), with a NUL behind it. Owner: the caller, free(). */
+qvl_status cli_read(const char *path, char **text, size_t *count, qvl_error *error);
 
 /* Pictures named on the command line as inputs. Standard input is read here, so that it can be looked at twice. */
 typedef struct cli_inputs {

@@ -3,6 +3,7 @@
  *
  * Ring 1  open a model folder, encode pictures          qvl_model_open, qvl_encode
  * Ring 2  the same stage by stage, and a dry run        qvl_image_read, qvl_preprocess, qvl_plan_inputs, ...
+ *         conversations to prompts                      qvl_prompt_build, qvl_tokenize, ...
  * Ring 3  pure helpers and files                        qvl_smart_resize, qvl_map_box, qvl_tensors_save, ...
  *
  * Rules that hold for every call:
@@ -467,6 +468,115 @@ QVL_API qvl_status qvl_plan_inputs(const qvl_model *model, const qvl_input *inpu
 /* Accepts NULL and an empty struct; empties it. */
 QVL_API void qvl_plan_free(qvl_plan *plan);
 
+/* ------------------------------------------------------------------------------- ring 2: text and token ids */
+
+/* The tokenizer of a folder. Immutable once open; may be shared by threads. */
+typedef struct qvl_tokenizer qvl_tokenizer;
+
+/* Reads tokenizer.json and, if it is there, tokenizer_config.json, whose added_tokens_decoder may hold added tokens
+ * that tokenizer.json lacks. What is not supported is refused by name and value (docs/TEXT.md). log may be NULL.
+ * *tokenizer belongs to the caller: qvl_tokenizer_close. */
+QVL_API qvl_status qvl_tokenizer_open(const char *folder, qvl_log_fn log, void *log_user,
+                                      qvl_tokenizer **tokenizer, qvl_error *error);
+/* Accepts NULL and a pointer to NULL; nulls the pointer. */
+QVL_API void qvl_tokenizer_close(qvl_tokenizer **tokenizer);
+
+typedef struct qvl_tokenizer_info {
+    const char *folder; /* lives as long as the tokenizer */
+    int32_t base_count; /* entries of the BPE vocabulary */
+    int32_t added_count;
+    int32_t id_limit;     /* one more than the largest id; ids below it may be unused */
+    const char *splitter; /* "qwen2", "qwen3_5", "gpt2", or "pattern": any other expression. Static string */
+} qvl_tokenizer_info;
+
+QVL_API void qvl_tokenizer_get_info(const qvl_tokenizer *tokenizer, qvl_tokenizer_info *info);
+
+/* One id of the vocabulary. */
+typedef struct qvl_token {
+    int32_t id;
+    const char *bytes; /* what it decodes to, not always whole UTF-8; lives as long as the tokenizer */
+    size_t byte_count;
+    bool added;   /* cut out of text before anything else: <|im_start|>, <think> */
+    bool special; /* added, and left out by skip_special */
+} qvl_token;
+
+/* false where the vocabulary has no such id. */
+QVL_API bool qvl_token_get(const qvl_tokenizer *tokenizer, int32_t id, qvl_token *token);
+/* The added token of this content, the whole of it; false where there is none. */
+QVL_API bool qvl_token_find(const qvl_tokenizer *tokenizer, const char *content, qvl_token *token);
+/* The added token number index < added_count, in order of id. */
+QVL_API qvl_token qvl_token_added(const qvl_tokenizer *tokenizer, int32_t index);
+
+/* Which added tokens are recognised in a text; the others become ordinary tokens of their letters. */
+typedef enum qvl_added {
+    QVL_ADDED_ALL = 0,      /* as transformers does; text may then hold <|im_start|> and the like */
+    QVL_ADDED_ORDINARY = 1, /* those that are not special: <think>, <tool_call> */
+    QVL_ADDED_NONE = 2
+} qvl_added;
+
+typedef struct qvl_tokenize_options {
+    size_t size;
+    qvl_added added;
+    bool marked; /* the text has marks, made by qvl_text_mark (default false) */
+} qvl_tokenize_options;
+
+QVL_API void qvl_tokenize_options_init(qvl_tokenize_options *options);
+
+typedef struct qvl_tokens {
+    size_t count;
+    int32_t *ids;   /* [count] */
+    size_t *starts; /* [count + 1] offsets in the text: ids[i] is of the bytes starts[i] up to starts[i + 1] */
+} qvl_tokens;
+
+/* Text to ids, the same as Hugging Face tokenizers gives. Nothing is put before or behind. Bytes that are not UTF-8
+ * count as U+FFFD, one for each part that Python's errors="replace" sees.
+ * starts[0] is 0 and starts[count] the size of the text if there are tokens: every byte belongs to one. A token may
+ * begin inside a character; one of several that normalisation made of the same characters may come from no bytes.
+ * *tokens belongs to the caller: qvl_tokens_free. */
+QVL_API qvl_status qvl_tokenize(const qvl_tokenizer *tokenizer, const char *text, size_t byte_count,
+                                const qvl_tokenize_options *options, qvl_tokens *tokens, qvl_error *error);
+/* Accepts NULL and an empty struct; empties it. */
+QVL_API void qvl_tokens_free(qvl_tokens *tokens);
+
+/* Bytes of text, with a NUL after the last that byte_count does not count. */
+typedef struct qvl_text {
+    char *bytes;
+    size_t byte_count;
+} qvl_text;
+
+/* Accepts NULL and an empty struct; empties it. */
+QVL_API void qvl_text_free(qvl_text *text);
+
+/* Takes the magic out of text that is not to be trusted, before it is joined with other text: marked text, whatever
+ * it is put between, trimmed or not, gives the same ids as the text itself with those added tokens unknown.
+ * added: which ones stay recognised; QVL_ADDED_ALL marks nothing. The marks are noncharacters, U+FDD0 inside of what
+ * looks like such a token or a part of one at an end of the text; U+FDD0 to U+FDEF in the text are kept, hidden as
+ * seven of them. qvl_tokenize with options.marked takes them out again. Bytes that are not UTF-8 become U+FFFD.
+ * *marked belongs to the caller: qvl_text_free. */
+QVL_API qvl_status qvl_text_mark(const qvl_tokenizer *tokenizer, const char *text, size_t byte_count,
+                                 qvl_added added, qvl_text *marked, qvl_error *error);
+/* Marked text as it was before. *text belongs to the caller: qvl_text_free. */
+QVL_API qvl_status qvl_text_unmark(const char *marked, size_t byte_count, qvl_text *text, qvl_error *error);
+
+/* Ids to UTF-8: bytes that do not make characters become U+FFFD. skip_special leaves special tokens out. An id that
+ * the vocabulary does not have is an error. *text belongs to the caller: qvl_text_free. */
+QVL_API qvl_status qvl_detokenize(const qvl_tokenizer *tokenizer, const int32_t *ids, size_t count,
+                                  bool skip_special, qvl_text *text, qvl_error *error);
+
+/* Ids to UTF-8 one by one, as they are generated. The pieces joined are what qvl_detokenize gives of all ids; no
+ * piece ends inside a character. */
+typedef struct qvl_detokenizer qvl_detokenizer;
+
+/* The tokenizer must stay open. *stream belongs to the caller: qvl_detokenizer_close. */
+QVL_API qvl_status qvl_detokenizer_open(const qvl_tokenizer *tokenizer, bool skip_special,
+                                        qvl_detokenizer **stream, qvl_error *error);
+QVL_API void qvl_detokenizer_close(qvl_detokenizer **stream);
+/* *text, byte_count bytes and a NUL, is valid until the next call for this stream; it may be empty. */
+QVL_API qvl_status qvl_detokenizer_push(qvl_detokenizer *stream, int32_t id, const char **text, size_t *byte_count,
+                                        qvl_error *error);
+/* The end: what was held back, as U+FFFD. The stream may be used again from the start. */
+QVL_API void qvl_detokenizer_finish(qvl_detokenizer *stream, const char **text, size_t *byte_count);
+
 /* ---- measuring */
 
 /* One kernel at the model's sizes. */
@@ -485,6 +595,203 @@ typedef struct qvl_kernel_time {
 QVL_API qvl_status qvl_bench_kernels(const qvl_model *model, int64_t rows, int32_t runs,
                                      qvl_kernel_time times[QVL_MAX_KERNELS], size_t *count, double *copy_rate,
                                      qvl_error *error);
+
+/* -------------------------------------------------------------------------------------------- ring 2: prompts */
+
+/* From a conversation to what the language model reads (docs/PROMPT.md). A prompter holds what a folder has for
+ * it: tokenizer, chat template, the ids of the placeholders and, if its model was opened with weights, the
+ * token embeddings, whose file stays mapped. Immutable once open; may be shared by threads. */
+typedef struct qvl_prompter qvl_prompter;
+
+typedef struct qvl_prompter_options {
+    size_t size;
+    const char *template_text; /* a template to use instead of the folder's; NULL */
+    const char *template_name; /* which of the folder's templates, where it has named ones; NULL: the default, or
+                                  tool_use for chats with tools */
+} qvl_prompter_options;
+
+QVL_API void qvl_prompter_options_init(qvl_prompter_options *options);
+
+/* *prompter belongs to the caller: qvl_prompter_close. It uses the model as long as it is open. Notes go to the
+ * model's log. */
+QVL_API qvl_status qvl_prompter_open(const qvl_model *model, const qvl_prompter_options *options,
+                                     qvl_prompter **prompter, qvl_error *error);
+/* Accepts NULL and a pointer to NULL; nulls the pointer. */
+QVL_API void qvl_prompter_close(qvl_prompter **prompter);
+/* Lives as long as the prompter. */
+QVL_API const qvl_tokenizer *qvl_prompter_tokenizer(const qvl_prompter *prompter);
+
+/* The values are those of mm_token_type_ids. */
+typedef enum qvl_medium_kind { QVL_MEDIUM_IMAGE = 1, QVL_MEDIUM_VIDEO = 2 } qvl_medium_kind;
+
+/* A picture or video from the caller. One of input, patches and features is not NULL. Nothing is copied or kept
+ * beyond the call it is passed to. */
+typedef struct qvl_medium {
+    qvl_medium_kind kind;
+    const char *name;             /* for messages and results; may be NULL */
+    const qvl_input *input;       /* a picture to read */
+    const qvl_patches *patches;   /* patch rows of one item */
+    const qvl_features *features; /* of one item, encoded before with this model and its dtype */
+    const char *key;          /* of patches and features: 64 hex digits for what they show, such as the key of an
+                                     earlier prompt's item; NULL: their values are hashed */
+    const double *timestamps; /* of a video: the second of each temporal group, grid.t of them */
+    size_t timestamp_count;
+} qvl_medium;
+
+/* A conversation as JSON: a list of messages, or an object with messages and perhaps tools, documents,
+ * chat_template_kwargs (any variables of the template), add_generation_prompt, continue_final_message,
+ * enable_thinking, reasoning_effort, preserve_thinking, add_vision_id; its other members are ignored with a
+ * note. A message has role and content: a string, or a list of parts. A part is text {"text"}, or a picture or
+ * video: {"type": "image"}, "image_url", "input_image", "video", "video_url" with a source in image, url, path,
+ * image_url, video, video_url (a string, or an object with url) or base64. Sources are files, relative ones to
+ * `folder`, and data URLs; what data is, is told by its content. Parts without a source take the caller's
+ * media, in order, kind by kind. */
+typedef struct qvl_chat {
+    const char *json;
+    size_t byte_count;
+    const char *name;        /* for messages, "chat.json"; NULL: "chat" */
+    const char *folder;      /* of relative file names; NULL: the current one */
+    bool no_files;           /* files named in the chat are refused: for chats from others */
+    const qvl_medium *media; /* for the parts without a source */
+    size_t media_count;
+} qvl_chat;
+
+/* What happens to text that the template would leave out in silence, such as a late system message in Qwen3-VL. */
+typedef enum qvl_dropped {
+    QVL_DROPPED_REFUSE = 0, /* an error that names the message */
+    QVL_DROPPED_NOTE = 1,   /* a note */
+    QVL_DROPPED_FOLD = 2    /* later system messages are put at the end of the first one, which is made if there is
+                               none; for the rest as refuse */
+} qvl_dropped;
+
+/* What stands round the timed groups of a video. */
+typedef enum qvl_video_layout {
+    QVL_VIDEO_WRAPPED =
+        0,             /* <|vision_start|> and <|vision_end|> of the template stay: transformers 5.10 and later */
+    QVL_VIDEO_BARE = 1 /* they go: transformers 4.57 to 5.9, vLLM */
+} qvl_video_layout;
+
+/* What happens to a prompt above max_length. A picture is never cut in two. */
+typedef enum qvl_truncation {
+    QVL_TRUNCATE_REFUSE = 0, /* an error with both numbers */
+    QVL_TRUNCATE_TEXT =
+        1, /* the end is cut off, as transformers does it; an error where that would cut a picture */
+    QVL_TRUNCATE_MEDIA = 2 /* the same, and a picture across the cut goes as a whole */
+} qvl_truncation;
+
+/* Switches of -1 (the default) are as the chat says, else as the template has it. */
+typedef struct qvl_prompt_options {
+    size_t size;
+    int32_t add_generation_prompt;  /* 0, 1; -1: as the chat says, else 1, else 0 with continue_final_message */
+    int32_t continue_final_message; /* 0, 1: the last message is left open; -1: as the chat says, else 0 */
+    int32_t enable_thinking, preserve_thinking, add_vision_id;
+    const char *reasoning_effort; /* NULL: as the chat says */
+    const char *tools_json;       /* a list, instead of the chat's; NULL */
+    const char *variables_json;   /* an object: any other variables of the template; NULL */
+    bool trust_text;              /* text may hold special tokens, as transformers has it by default */
+    qvl_dropped dropped;
+    qvl_video_layout video_layout;
+    int64_t max_length; /* in tokens; 0: none */
+    qvl_truncation truncation;
+    int64_t time; /* strftime_now's clock: qvl_template_options */
+    qvl_preprocess_options preprocess;
+    qvl_progress_fn progress; /* of encoding; may be NULL */
+    void *progress_user;
+    qvl_log_fn log; /* notes about this chat; may be NULL */
+    void *log_user;
+} qvl_prompt_options;
+
+QVL_API void qvl_prompt_options_init(qvl_prompt_options *options);
+
+/* Where a token stands, in two ways that must not be mixed up. An entry is its number in the sequence, and so
+ * in a cache of keys and values: a picture takes as many as it has tokens. A position is what rotary embedding
+ * turns by: a picture moves it on only by its longer side in merged patches. */
+typedef struct qvl_entry {
+    int64_t index;
+} qvl_entry;
+typedef struct qvl_position {
+    int64_t t, h, w;
+} qvl_position;
+
+#define QVL_KEY_HEX 65 /* 64 digits and a NUL */
+
+/* A picture or video in a prompt. */
+typedef struct qvl_prompt_item {
+    qvl_medium_kind kind;
+    char *name;           /* file, "data URL", or the caller's */
+    size_t message, part; /* where it is in the conversation, from 0 */
+    qvl_item item;
+    qvl_entry first, last; /* its first and last entry, its vision_start, vision_end and time stamps included */
+    char key[QVL_KEY_HEX]; /* of its content (docs/PROMPT.md); "" in a plan, and where it could not be told */
+} qvl_prompt_item;
+
+/* What a stretch of a prompt's text is. */
+typedef enum qvl_prompt_span_kind {
+    QVL_SPAN_TEXT = 0,    /* ordinary tokens */
+    QVL_SPAN_SPECIAL = 1, /* a special token: <|im_start|> */
+    QVL_SPAN_ADDED = 2,   /* an added token that is not special: <think> */
+    QVL_SPAN_IMAGE = 3,   /* the pad of an image, written once for all its tokens */
+    QVL_SPAN_VIDEO = 4,   /* the same, of one temporal group of a video */
+    QVL_SPAN_DEFUSED = 5  /* ordinary tokens that spell an added one */
+} qvl_prompt_span_kind;
+
+typedef struct qvl_prompt_span {
+    qvl_prompt_span_kind kind;
+    size_t start, end; /* bytes of the text; end is excluded */
+    int64_t tokens;
+} qvl_prompt_span;
+
+/* A prompt. Names are transformers'. */
+typedef struct qvl_prompt {
+    int64_t length;        /* tokens, which is entries */
+    int64_t *input_ids;    /* [length] */
+    int64_t *token_types;  /* [length], mm_token_type_ids: 0 text, 1 image, 2 video */
+    int64_t *position_ids; /* [3, length]: t, h, w */
+    int64_t rope_delta;    /* entry n >= length has the position n + rope_delta on all axes */
+    int64_t vision_tokens; /* those of types 1 and 2 */
+    int64_t media_length;  /* entries up to and including the last vision token; 0: text only */
+    size_t item_count;
+    qvl_prompt_item *items; /* in order */
+    char *text;             /* what was tokenised, pads not repeated; text_length bytes and a NUL */
+    size_t text_length;
+    size_t span_count;
+    qvl_prompt_span *spans; /* the whole text, in order */
+    /* Not in a plan: */
+    qvl_dtype dtype; /* the model's compute dtype */
+    int64_t width;
+    void *inputs_embeds; /* [length, width] */
+    int32_t deepstack_count;
+    void *deepstack[QVL_MAX_DEEPSTACK]; /* each [vision_tokens, width]: of the tokens of types 1 and 2, in order */
+} qvl_prompt;
+
+/* Everything but embeddings, from the headers of the pictures; needs no weights. What is impossible is refused as
+ * qvl_prompt_build would. *prompt belongs to the caller: qvl_prompt_free. */
+QVL_API qvl_status qvl_prompt_plan(const qvl_prompter *prompter, const qvl_chat *chat,
+                                   const qvl_prompt_options *options, qvl_prompt *prompt, qvl_error *error);
+/* The whole prompt; pictures are encoded by the session, which must be of the prompter's model.
+ * *prompt belongs to the caller: qvl_prompt_free. */
+QVL_API qvl_status qvl_prompt_build(qvl_session *session, const qvl_prompter *prompter, const qvl_chat *chat,
+                                    const qvl_prompt_options *options, qvl_prompt *prompt, qvl_error *error);
+/* Accepts NULL and an empty struct; empties it. */
+QVL_API void qvl_prompt_free(qvl_prompt *prompt);
+
+/* The position of an entry: of the prompt, or decoded after it. */
+QVL_API qvl_position qvl_prompt_position(const qvl_prompt *prompt, qvl_entry entry);
+/* As rope_delta, when only the entries before end stay in a cache. An end inside a picture or video is an
+ * error. */
+QVL_API qvl_status qvl_prompt_delta_at(const qvl_prompt *prompt, qvl_entry end, int64_t *delta, qvl_error *error);
+
+/* Which prompt it is up to its last vision token, for caches of the language model: over the tower's
+ * fingerprint (qvl_model_fingerprint), how it computes, the items' keys, ids, positions and rope_delta. "" for
+ * text alone. Needs a built prompt. */
+QVL_API qvl_status qvl_prompt_identity(const qvl_model *model, const qvl_prompt *prompt, const char *fingerprint,
+                                       char hex[QVL_KEY_HEX], qvl_error *error);
+
+/* transformers' get_rope_index for one sequence without padding: token_types [length] as in qvl_prompt, the
+ * grids of images and of videos in order, to position_ids [3, length] and *rope_delta. */
+QVL_API qvl_status qvl_rope_index(const int64_t *token_types, int64_t length, const qvl_grid *image_grids,
+                                  size_t image_count, const qvl_grid *video_grids, size_t video_count,
+                                  int64_t merge, int64_t *position_ids, int64_t *rope_delta, qvl_error *error);
 
 /* ----------------------------------------------------------------------------------- ring 3: pure helpers, files */
 
@@ -529,6 +836,41 @@ QVL_API qvl_box qvl_clamp_box(qvl_box box, double width, double height);
  * *out belongs to the caller. */
 QVL_API qvl_status qvl_resize(const qvl_image *image, int64_t width, int64_t height, qvl_preset preset,
                               int32_t threads, qvl_image *out, qvl_error *error);
+
+/* A chat template: Jinja as transformers sets it up; docs/TEXT.md lists what is supported. Templates are not trusted:
+ * time, memory and output have limits. */
+typedef struct qvl_template_options {
+    size_t size;
+    const char *name;   /* for messages; default "template" */
+    int64_t time;       /* strftime_now's clock: seconds since 1970-01-01 00:00:00 as that clock (local, say) shows
+                           it; default INT64_MIN: there is none, and strftime_now is an error */
+    int64_t max_steps;  /* nodes evaluated, and blocks of data gone through; default 50,000,000 */
+    int64_t max_depth;  /* of nested evaluation and data, at most 1000, the default */
+    int64_t max_output; /* bytes of the text; default 128 MiB */
+    int64_t max_memory; /* bytes; default 1 GiB */
+} qvl_template_options;
+
+QVL_API void qvl_template_options_init(qvl_template_options *options);
+
+/* Bytes start to end (excluded) of a text. */
+typedef struct qvl_span {
+    size_t start, end;
+} qvl_span;
+
+typedef struct qvl_rendered {
+    char *text; /* UTF-8; length bytes and a NUL */
+    size_t length;
+    size_t generation_count;
+    qvl_span *generation; /* what generation blocks wrote straight to the text: what the assistant said */
+} qvl_rendered;
+
+/* variables_json: a JSON object (messages, tools, add_generation_prompt, ...); the names are the template's.
+ * *rendered belongs to the caller: qvl_rendered_free. */
+QVL_API qvl_status qvl_template_render(const char *template_text, const char *variables_json,
+                                       const qvl_template_options *options, qvl_rendered *rendered,
+                                       qvl_error *error);
+/* Accepts NULL and an empty struct; empties it. */
+QVL_API void qvl_rendered_free(qvl_rendered *rendered);
 
 /* Writes a safetensors file: to a temporary name beside path, then renamed. metadata: pairs of strings, may be
  * NULL. Tensor names must be unique. */

@@ -140,6 +140,10 @@ qvl_status qvl_session_open(qvl_model *model, qvl_session **out, qvl_error *erro
     return QVL_OK;
 }
 
+const qvl_model *qvl_session_model(const qvl_session *session) {
+    return session->model;
+}
+
 void qvl_session_close(qvl_session **session) {
     if (!session || !*session) return;
     qvl_free((*session)->scratch.base);

@@ -3,7 +3,7 @@
 # saying which. `oracle` adds what the Python references need, `ci` everything that .ci/run uses.
 set -eu
 
-packages="build-essential cmake pkg-config libcjson-dev libssl-dev libcmocka-dev"
+packages="build-essential cmake pkg-config libcjson-dev libutf8proc-dev libssl-dev libcmocka-dev libpcre2-dev"
 packages="$packages libjpeg62-turbo-dev libpng-dev libwebp-dev libtiff-dev libavcodec-dev"
 case ${1:-} in
 "") ;;

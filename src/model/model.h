@@ -22,4 +22,7 @@ struct qvl_model {
     void *log_user;
 };
 
+/* What a session was opened with. */
+const qvl_model *qvl_session_model(const qvl_session *session);
+
 #endif

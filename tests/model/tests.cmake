@@ -9,3 +9,5 @@ set_tests_properties(test_json test_safetensors PROPERTIES TIMEOUT 60) # quadrat
 qvl_oracle_test(safetensors_oracle safetensors_oracle.py)
 qvl_oracle_test(config_oracle config_oracle.py)
 qvl_oracle_test(fingerprint_oracle fingerprint_oracle.py)
+qvl_test(test_embeddings model/test_embeddings.c)
+target_link_libraries(test_embeddings PRIVATE m)

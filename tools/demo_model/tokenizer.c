@@ -6,8 +6,8 @@
 
 /* ---- added tokens */
 
-/* As in the published vocabularies: the same names, of which the same are special, in about the same order. The ones
- * whose ids stand in config.json close the vocabulary. */
+/* As in the published vocabularies: the same names, of which the same are special, in about the same order. The
+ * ones whose ids stand in config.json close the vocabulary. */
 static const struct {
     const char *text;
     bool special;
@@ -170,8 +170,8 @@ cJSON *demo_tokenizer(const demo_shape *shape) {
 
 /* ---- tokenizer_config.json */
 
-/* Says what the published templates say, in its own words: turns between im_start and im_end, pictures and videos as
- * placeholders, tools, calls and their answers, reasoning. */
+/* Says what the published templates say, in its own words: turns between im_start and im_end, pictures and
+ * videos as placeholders, tools, calls and their answers, reasoning. */
 static const char chat_template[] =
     "{%- set count = namespace(images=0, videos=0) %}\n"
     "{%- macro show(content) %}\n"

@@ -3,7 +3,7 @@
 The classes are measured from the pinned tokenizers, not taken from a Unicode release, because it mixes several: its
 regular expressions are of one version, its normalisation is of an older one. Run it again when the pin changes:
 
-    tools/oracle/run.sh tools/oracle/make_unicode_tables.py > src/text/unicode_tables.c
+    tools/oracle/run.sh tools/oracle/make_unicode_tables.py | clang-format > src/text/unicode_tables.c
 """
 
 import sys
@@ -106,35 +106,23 @@ def ranges():
     return runs
 
 
+KIND_BITS = {"OTHER": 0, "LETTER": 1, "MARK": 2, "NUMBER": 3, "SPACE": 4}
+NFC_BITS = {"STARTS": 0x00, "INERT": 0x08, "MOVES": 0x10, "CHANGES": 0x18}
+WORD_BIT = 0x20
+
+
 def main():
     runs = ranges()
     print("""/* Made by tools/oracle/make_unicode_tables.py, which says what the classes are. Not to be edited. */
 #include "text/unicode.h"
 
-#define L QVL_KIND_LETTER
-#define M QVL_KIND_MARK
-#define N QVL_KIND_NUMBER
-#define S QVL_KIND_SPACE
-#define W QVL_WORD
-#define I QVL_NFC_INERT
-#define V QVL_NFC_MOVES
-#define C QVL_NFC_CHANGES
-
-const qvl_unicode_range qvl_unicode_ranges[] = {""")
-    letters = {"LETTER": "L", "MARK": "M", "NUMBER": "N", "SPACE": "S", "OTHER": "",
-               "INERT": "I", "MOVES": "V", "CHANGES": "C", "STARTS": ""}
-    line = ""
-    for first, last, (kind, nfc, word) in runs:
-        flags = " | ".join(filter(None, (letters[kind], letters[nfc], "W" if word else "")))
-        entry = f"{{0x{first:x}, 0x{last:x}, {flags}}},"
-        if len(line) + len(entry) > 108:
-            print("   " + line)
-            line = ""
-        line += " " + entry
-    print("   " + line)
+const uint32_t qvl_unicode_ranges[] = {""")
+    print(",\n".join(
+        f"0x{first:x}, 0x{last:x}, 0x{KIND_BITS[kind] | NFC_BITS[nfc] | (WORD_BIT if word else 0):02x}"
+        for first, last, (kind, nfc, word) in runs))
     print("""};
 
-const size_t qvl_unicode_range_count = sizeof qvl_unicode_ranges / sizeof qvl_unicode_ranges[0];""")
+const size_t qvl_unicode_range_count = sizeof qvl_unicode_ranges / sizeof qvl_unicode_ranges[0] / 3;""")
     print(f"{len(runs)} ranges", file=sys.stderr)
 
 

@@ -20,6 +20,7 @@ LIBRARY = Path(os.environ.get("QVL_BUILD_DIR", REPOSITORY / "build")) / "libqvl.
 STATUS = ("ok", "argument", "memory", "io", "format", "unsupported", "limit", "model", "numeric", "cancelled")
 PRESETS = {"transformers": 0, "transformers-pil": 1, "mlx": 2}
 LEVELS = {"weights": 0, "config": 1, "headers": 2}
+ADDED = {"all": 0, "ordinary": 1, "none": 2}
 DTYPES = {
     "F32": 0, "BF16": 1, "F16": 2, "I64": 3, "U8": 4, "I32": 5, "F64": 6, "I16": 7, "I8": 8, "U16": 9, "U32": 10,
     "U64": 11, "BOOL": 12, "F8_E4M3": 13, "F8_E5M2": 14, "F8_E8M0": 15, "F6_E2M3": 16, "F6_E3M2": 17, "F4": 18,
@@ -149,6 +150,35 @@ class Patches(ctypes.Structure):
     ]
 
 
+class TokenizeOptions(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("added", c_int32), ("marked", c_bool)]
+
+
+class Tokens(ctypes.Structure):
+    _fields_ = [("count", c_size_t), ("ids", POINTER(c_int32)), ("starts", POINTER(c_size_t))]
+
+
+class Text(ctypes.Structure):
+    _fields_ = [("bytes", c_void_p), ("byte_count", c_size_t)]
+
+
+class TemplateOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t), ("name", c_char_p), ("time", c_int64), ("max_steps", c_int64), ("max_depth", c_int64),
+        ("max_output", c_int64), ("max_memory", c_int64),
+    ]
+
+
+class Span(ctypes.Structure):
+    _fields_ = [("start", c_size_t), ("end", c_size_t)]
+
+
+class Rendered(ctypes.Structure):
+    _fields_ = [
+        ("text", c_void_p), ("length", c_size_t), ("generation_count", c_size_t), ("generation", POINTER(Span)),
+    ]
+
+
 # ---- the library
 
 
@@ -191,6 +221,20 @@ def _declare(library):
             c_int32,
             [c_void_p, POINTER(c_float), POINTER(Grid), c_size_t, POINTER(EncodeOptions), POINTER(Features), error]),
         "qvl_vision_scratch": (c_int32, [c_void_p, POINTER(Grid), c_size_t, POINTER(c_size_t), error]),
+        "qvl_tokenizer_open": (c_int32, [c_char_p, LogFn, c_void_p, handle, error]),
+        "qvl_tokenizer_close": (None, [handle]),
+        "qvl_tokenize_options_init": (None, [POINTER(TokenizeOptions)]),
+        "qvl_tokenize": (
+            c_int32, [c_void_p, c_char_p, c_size_t, POINTER(TokenizeOptions), POINTER(Tokens), error]),
+        "qvl_tokens_free": (None, [POINTER(Tokens)]),
+        "qvl_detokenize": (c_int32, [c_void_p, c_void_p, c_size_t, c_bool, POINTER(Text), error]),
+        "qvl_text_mark": (c_int32, [c_void_p, c_char_p, c_size_t, c_int32, POINTER(Text), error]),
+        "qvl_text_unmark": (c_int32, [c_char_p, c_size_t, POINTER(Text), error]),
+        "qvl_text_free": (None, [POINTER(Text)]),
+        "qvl_template_options_init": (None, [POINTER(TemplateOptions)]),
+        "qvl_template_render": (
+            c_int32, [c_char_p, c_char_p, POINTER(TemplateOptions), POINTER(Rendered), error]),
+        "qvl_rendered_free": (None, [POINTER(Rendered)]),
         "qvl_smart_resize": (
             c_int32, [c_int64, c_int64, c_int64, Limits, POINTER(c_int64), POINTER(c_int64), error]),
         "qvl_resize": (
@@ -366,6 +410,20 @@ def _facts(image):
         "size": (image.width, image.height), "stored_size": (stored.width, stored.height),
         "format": stored.format.decode(), "orientation": stored.orientation, "oriented": stored.oriented,
     }
+
+
+def render_template(template, variables_json, **options):
+    """(text, spans of generation blocks in characters). variables_json: str; keywords: qvl_template_options."""
+    rendered, error = Rendered(), Error()
+    chosen = _options(TemplateOptions, lib.qvl_template_options_init, options)
+    _check(
+        lib.qvl_template_render(
+            template.encode(), variables_json.encode(), byref(chosen), byref(rendered), byref(error)), error)
+    text = ctypes.string_at(rendered.text, rendered.length)
+    spans = [rendered.generation[i] for i in range(rendered.generation_count)]
+    ends = [(len(text[: span.start].decode()), len(text[: span.end].decode())) for span in spans]
+    lib.qvl_rendered_free(byref(rendered))
+    return text.decode(), ends
 
 
 def load_tensors(path):
@@ -547,3 +605,71 @@ class Model:
         }
         lib.qvl_features_free(byref(features))
         return result
+
+
+# ---- text
+
+
+def _text_take(text):
+    """Copies a Text of the library to bytes and frees it."""
+    value = ctypes.string_at(text.bytes, text.byte_count)
+    lib.qvl_text_free(byref(text))
+    return value
+
+
+class Tokenizer:
+    """The tokenizer of a folder. Text is bytes. Notes of the library gather in .notes."""
+
+    def __init__(self, folder):
+        self.notes = []
+        self._log = LogFn(lambda message, _: self.notes.append(message.decode(errors="replace")))
+        self._tokenizer, error = c_void_p(), Error()
+        status = lib.qvl_tokenizer_open(os.fsencode(folder), self._log, None, byref(self._tokenizer), byref(error))
+        _check(status, error)
+
+    def close(self):
+        lib.qvl_tokenizer_close(byref(self._tokenizer))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _tokens(self, text, added, marked):
+        tokens, error = Tokens(), Error()
+        options = _options(TokenizeOptions, lib.qvl_tokenize_options_init, {"added": ADDED[added], "marked": marked})
+        _check(lib.qvl_tokenize(self._tokenizer, text, len(text), byref(options), byref(tokens), byref(error)), error)
+        return tokens
+
+    def encode(self, text, added="all", marked=False):
+        """(ids, starts): lists of count and count + 1."""
+        tokens = self._tokens(text, added, marked)
+        ids, starts = tokens.ids[:tokens.count], tokens.starts[:tokens.count + 1]
+        lib.qvl_tokens_free(byref(tokens))
+        return ids, starts
+
+    def count(self, text):
+        """How many ids, without making a list of them: for timing."""
+        tokens = self._tokens(text, "all", False)
+        lib.qvl_tokens_free(byref(tokens))
+        return tokens.count
+
+    def decode(self, ids, skip_special=False):
+        array, text, error = np.ascontiguousarray(ids, np.int32), Text(), Error()
+        status = lib.qvl_detokenize(
+            self._tokenizer, array.ctypes.data, len(array), skip_special, byref(text), byref(error))
+        _check(status, error)
+        return _text_take(text)
+
+    def mark(self, text, added):
+        marked, error = Text(), Error()
+        status = lib.qvl_text_mark(self._tokenizer, text, len(text), ADDED[added], byref(marked), byref(error))
+        _check(status, error)
+        return _text_take(marked)
+
+
+def unmark(text):
+    plain, error = Text(), Error()
+    _check(lib.qvl_text_unmark(text, len(text), byref(plain), byref(error)), error)
+    return _text_take(plain)

@@ -1,0 +1,16 @@
+# Conversations to prompts, with the bundled demo model and the published templates of ${QVL_DATA}.
+qvl_test(test_mrope prompt/test_mrope.c)
+qvl_test(test_prompt prompt/test_prompt.c prompt/support.c)
+qvl_test(test_injection prompt/test_injection.c prompt/support.c)
+qvl_test(test_prompt_reports prompt/test_prompt_reports.c prompt/support.c)
+qvl_test(test_prompt_fixtures prompt/test_prompt_fixtures.c prompt/support.c)
+qvl_test(test_prompt_client prompt/test_prompt_client.c prompt/support.c)
+foreach(name test_prompt_fixtures test_prompt_client) # which make their model folders with the demo tool
+  target_compile_definitions(${name} PRIVATE QVL_DEMO_MODEL_TOOL="$<TARGET_FILE:demo_model>")
+  add_dependencies(${name} demo_model)
+endforeach()
+if(NOT QVL_SANITIZE)
+  qvl_test(test_prompt_allocation prompt/test_prompt_allocation.c prompt/support.c)
+endif()
+qvl_oracle_test(prompt_oracle prompt_oracle.py)
+qvl_oracle_test(embeddings_oracle embeddings_oracle.py)
