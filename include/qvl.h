@@ -209,17 +209,6 @@ QVL_API const qvl_model_info *qvl_model_get_info(const qvl_model *model);
 QVL_API qvl_status qvl_model_fingerprint(const qvl_model *model, const char *memory_folder,
                                          char hex[QVL_FINGERPRINT_HEX], qvl_error *error);
 
-#define QVL_FINGERPRINT_HEX 65 /* 64 digits and a NUL */
-
-/* Which weights the tower has: SHA-256 over its tensors' names, types, shapes and bytes (docs/MODEL.md says how),
- * the same whatever names, shards and layout the folder stores them in. The first call for a folder reads all of the
- * tower, on the model's threads. memory_folder: where results are remembered by device, inode, size and time of the
- * files, so that later calls read nothing of them; made if it is missing (its parent must be there), open to its
- * owner only. NULL: nothing is remembered. That it cannot be written is a note, not an error. Needs a model opened
- * with QVL_OPEN_HEADERS or QVL_OPEN_WEIGHTS whose files have not changed since. */
-QVL_API qvl_status qvl_model_fingerprint(const qvl_model *model, const char *memory_folder,
-                                         char hex[QVL_FINGERPRINT_HEX], qvl_error *error);
-
 /* *session belongs to the caller: qvl_session_close. It holds the scratch memory of encoding. */
 QVL_API qvl_status qvl_session_open(qvl_model *model, qvl_session **session, qvl_error *error);
 QVL_API void qvl_session_close(qvl_session **session);
