@@ -1,6 +1,9 @@
 #define _GNU_SOURCE
 #include "cache.h"
 
+#include "open.h"
+#include "output.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +37,29 @@ bool cli_cache_folder(char *path, size_t size) {
     return make_folder(path);
 }
 
+static bool caching(const cli_options *options) {
+    return !options->no_cache && !options->profile && !options->taps;
+}
+
+qvl_status cli_use_cache(const cli_options *options, qvl_session *session, qvl_cache **cache, qvl_error *error) {
+    char folder[4096];
+    *cache = NULL;
+    if (!caching(options) || !cli_cache_folder(folder, sizeof folder)) return QVL_OK;
+    qvl_cache_options open;
+    qvl_cache_options_init(&open);
+    open.folder = folder;
+    if (!options->quiet) open.log = cli_print_note;
+    qvl_status status = qvl_cache_open(&open, cache, error);
+    return status ? status : qvl_session_use_cache(session, *cache, error);
+}
+
+const char *cli_cache_word(const cli_options *options, const qvl_item *item) {
+    const qvl_origin *o = &item->origin;
+    int64_t found = o->memory + o->disk;
+    if (!caching(options) || !(found + o->encoded)) return NULL;
+    return !o->encoded ? "hit" : found ? "part" : "miss";
+}
+
 static bool cache_path(char *path, size_t size, const char *name) {
     char folder[4096];
     if (!cli_cache_folder(folder, sizeof folder)) return false;
@@ -54,16 +80,10 @@ cJSON *cli_cache_read(const char *name) {
 }
 
 bool cli_cache_write(const char *name, const cJSON *json) {
-    char path[4352], temporary[4368];
+    char path[4352];
+    qvl_error error;
     char *text = cache_path(path, sizeof path, name) ? cJSON_Print(json) : NULL;
-    if (!text) return false;
-    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-    int fd = mkstemp(temporary); /* for this user only, too */
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    bool good = file && fputs(text, file) >= 0 && fputc('\n', file) >= 0;
-    if (file ? fclose(file) != 0 : fd >= 0 && close(fd) != 0) good = false;
-    good = good && rename(temporary, path) == 0;
-    if (!good && fd >= 0) unlink(temporary);
+    bool good = text && !cli_write_text(path, text, &error);
     cJSON_free(text);
     return good;
 }

@@ -25,7 +25,10 @@ typedef struct bench {
     double *times; /* [runs] */
     qvl_kernel_time kernels[QVL_MAX_KERNELS];
     size_t kernel_count;
-    double copy_rate; /* bytes per second */
+    double copy_rate;   /* bytes per second */
+    bool speaks;        /* the folder has a language model, which was timed too */
+    char silence[1020]; /* why it has none */
+    qvl_lm_times lm;
     cli_progress progress;
 } bench;
 
@@ -101,6 +104,52 @@ static qvl_status time_kernels(const cli_options *options, bench *b, qvl_error *
                              &b->kernel_count, &b->copy_rate, error);
 }
 
+/* The language model, where the folder has one that qvl computes. */
+static qvl_status time_language(const cli_options *options, bench *b, qvl_error *error) {
+    enum { ROWS = 1024 };
+    qvl_lm *lm = NULL;
+    cli_progress_say(&b->progress, "timing the language model");
+    if (qvl_lm_open(b->model, NULL, &lm, error)) {
+        snprintf(b->silence, sizeof b->silence, "%s", error->message);
+        return QVL_OK;
+    }
+    b->speaks = true;
+    int64_t most = qvl_lm_get_info(lm)->max_positions - options->runs - 1;
+    qvl_status status = qvl_bench_lm(lm, most < ROWS ? most : ROWS, (int32_t)options->runs, &b->lm, error);
+    qvl_lm_close(&lm);
+    return status;
+}
+
+static void add_language(cJSON *json, const bench *b) {
+    const qvl_lm_times *t = &b->lm;
+    if (!b->speaks) return;
+    cJSON *entry = cJSON_AddObjectToObject(json, "language_model");
+    cJSON_AddNumberToObject(entry, "prefill_tokens", (double)t->rows);
+    cJSON_AddNumberToObject(entry, "prefill_seconds", t->prefill_seconds);
+    cJSON_AddNumberToObject(entry, "step_seconds", t->step_seconds);
+    cJSON_AddNumberToObject(entry, "step_bytes", (double)t->step_bytes);
+    cJSON_AddNumberToObject(entry, "read_bytes_per_second", t->read_rate);
+    cJSON_AddNumberToObject(entry, "product_tflop_per_second", 1e-12 * t->product_flops / t->product_seconds);
+    cJSON_AddNumberToObject(entry, "packed_tflop_per_second", 1e-12 * t->product_flops / t->packed_seconds);
+}
+
+static void print_language(const bench *b) {
+    const qvl_lm_times *t = &b->lm;
+    if (!b->speaks) {
+        printf("\nno language model was timed: %s\n", b->silence);
+        return;
+    }
+    double rate = (double)t->step_bytes / t->step_seconds;
+    printf("\nlanguage model: %lld tokens in %.3f s (%.1f tokens/s), then one in %.1f ms (%.2f tokens/s)\n",
+           (long long)t->rows, t->prefill_seconds, (double)t->rows / t->prefill_seconds, 1e3 * t->step_seconds,
+           1.0 / t->step_seconds);
+    printf("%-38s%10.1f GB/s, %.1f%% of %.1f GB/s, which reading the weights alone takes\n", "  a step reads",
+           1e-9 * rate, 100.0 * rate / t->read_rate, 1e-9 * t->read_rate);
+    printf("%-38s%10.4f TFLOP/s, %.1f%% of %.4f with packed weights\n", "  products of a layer",
+           1e-12 * t->product_flops / t->product_seconds, 100.0 * t->packed_seconds / t->product_seconds,
+           1e-12 * t->product_flops / t->packed_seconds);
+}
+
 static void add_kernels(cJSON *json, const bench *b) {
     cJSON *kernels = cJSON_AddArrayToObject(json, "kernel_times");
     for (size_t i = 0; i < b->kernel_count; i++) {
@@ -149,6 +198,7 @@ static int report_json(const cli_options *options, const bench *b) {
         cJSON_AddItemToArray(sizes, entry);
     }
     add_kernels(json, b);
+    add_language(json, b);
     return cli_print_json(json);
 }
 
@@ -170,6 +220,7 @@ static int report(const cli_options *options, const bench *b) {
                size->teraflops / size->tower_seconds);
     }
     print_kernels(b);
+    print_language(b);
     return CLI_DONE;
 }
 
@@ -194,7 +245,8 @@ static qvl_status run_bench(const cli_options *options, bench *b, qvl_error *err
     if (!status) status = qvl_session_open(b->model, &b->session, error);
     if (!status) status = make_photo(&b->photo, error);
     for (size_t i = 0; i < b->count && !status; i++) status = measure(options, b, &b->sizes[i], error);
-    return status ? status : time_kernels(options, b, error);
+    if (!status) status = time_kernels(options, b, error);
+    return status ? status : time_language(options, b, error);
 }
 
 /* For the estimates of `qvl plan`. What cannot be written is no failure of the measurement. */

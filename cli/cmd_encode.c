@@ -1,24 +1,27 @@
-/* qvl encode: pictures to features. */
+/* qvl encode: pictures and videos to features. */
+#include "cache.h"
+#include "clips.h"
 #include "commands.h"
+#include "feature_file.h"
 #include "open.h"
 #include "output.h"
 #include "progress.h"
 #include "taps.h"
 
 #include <stdio.h>
-#include <stdlib.h>
+#include <sys/stat.h>
 
 /* What one run holds and measured. */
 typedef struct encode_run {
     qvl_model *model;
     qvl_session *session;
+    qvl_cache *cache;
     cli_inputs inputs;
     qvl_plan plan;
-    qvl_patches patches;
     qvl_features features;
     cli_taps taps;
     cli_progress progress;
-    double open_seconds, preprocess_seconds, tower_seconds;
+    double open_seconds, encode_seconds;
     qvl_profile profile;
 } encode_run;
 
@@ -26,53 +29,28 @@ static qvl_status encode(const cli_options *options, encode_run *run, qvl_error 
     double start = cli_seconds();
     cli_progress_say(&run->progress, "opening the model");
     qvl_status status = cli_open_model(options, QVL_OPEN_WEIGHTS, &run->model, error);
+    if (!status) status = qvl_session_open(run->model, &run->session, error);
+    if (!status) status = cli_use_cache(options, run->session, &run->cache, error);
     if (status) return status;
-    if ((status = qvl_session_open(run->model, &run->session, error))) return status;
     double opened = cli_seconds();
     status =
         qvl_plan_inputs(run->model, run->inputs.list, run->inputs.count, &options->preprocess, &run->plan, error);
     if (status) return status;
+    cli_order_kinds(&run->inputs, options->inputs, &run->plan);
     cli_progress_clear(&run->progress);
     cli_note_cost(options, &run->plan);
-    cli_progress_say(&run->progress, "preprocessing");
     qvl_preprocess_options preprocess = options->preprocess;
-    preprocess.profile = &run->profile;
-    status =
-        qvl_preprocess_inputs(run->model, run->inputs.list, run->inputs.count, &preprocess, &run->patches, error);
-    if (status) return status;
-    double preprocessed = cli_seconds();
     qvl_encode_options encoding;
     qvl_encode_options_init(&encoding);
     encoding.progress = cli_progress_step;
     encoding.progress_user = &run->progress;
     encoding.tap = options->taps ? cli_taps_add : NULL;
     encoding.tap_user = &run->taps;
-    encoding.profile = &run->profile;
-    status = qvl_vision_encode(run->session, &run->patches, &encoding, &run->features, error);
+    preprocess.profile = encoding.profile = options->profile ? &run->profile : NULL;
+    status = qvl_encode(run->session, run->inputs.list, run->inputs.count, &preprocess, &encoding, &run->features,
+                        error);
     run->open_seconds = opened - start;
-    run->preprocess_seconds = preprocessed - opened;
-    run->tower_seconds = cli_seconds() - preprocessed;
-    return status;
-}
-
-static qvl_status save_features(const char *path, const encode_run *run, const qvl_preprocess_options *preprocess,
-                                qvl_error *error) {
-    const qvl_features *features = &run->features;
-    int64_t *grids = cli_grids(run->patches.items, run->patches.item_count);
-    if (!grids) return cli_no_memory(error);
-    qvl_tensor tensors[2 + QVL_MAX_DEEPSTACK];
-    char names[QVL_MAX_DEEPSTACK][40];
-    size_t count = 0;
-    tensors[count++] =
-        cli_tensor("image_embeds", features->dtype, features->tokens, features->width, features->embeds);
-    for (int32_t i = 0; i < features->deepstack_count; i++) {
-        snprintf(names[i], sizeof names[i], "deepstack_image_embeds.%d", i);
-        tensors[count++] =
-            cli_tensor(names[i], features->dtype, features->tokens, features->width, features->deepstack[i]);
-    }
-    tensors[count++] = cli_tensor("image_grid_thw", QVL_I64, (int64_t)run->patches.item_count, 3, grids);
-    qvl_status status = cli_save(path, tensors, count, qvl_model_get_info(run->model), preprocess, error);
-    free(grids);
+    run->encode_seconds = cli_seconds() - opened;
     return status;
 }
 
@@ -83,7 +61,9 @@ static qvl_status save(const cli_options *options, encode_run *run, qvl_error *e
                                      qvl_model_get_info(run->model), &options->preprocess, error);
         if (status) return status;
     }
-    return options->output ? save_features(options->output, run, &options->preprocess, error) : QVL_OK;
+    if (!options->output) return QVL_OK;
+    return cli_save_features(options->output, &run->features, qvl_model_get_info(run->model), &options->preprocess,
+                             NULL, error);
 }
 
 static void add_path(cJSON *json, const char *key, const char *path) {
@@ -98,8 +78,7 @@ static int report_json(const cli_options *options, const encode_run *run) {
     cJSON_AddNumberToObject(json, "deepstack", run->features.deepstack_count);
     cJSON *seconds = cJSON_AddObjectToObject(json, "seconds");
     cJSON_AddNumberToObject(seconds, "open", run->open_seconds);
-    cJSON_AddNumberToObject(seconds, "preprocess", run->preprocess_seconds);
-    cJSON_AddNumberToObject(seconds, "tower", run->tower_seconds);
+    cJSON_AddNumberToObject(seconds, "encode", run->encode_seconds);
     if (options->profile)
         for (int i = 0; i < QVL_STAGE_COUNT; i++)
             cJSON_AddNumberToObject(seconds, qvl_stage_name((qvl_stage)i), run->profile.seconds[i]);
@@ -125,9 +104,8 @@ static int report(const cli_options *options, const encode_run *run) {
            cli_dtype_name(features->dtype));
     if (features->deepstack_count) printf(" and %d deepstack arrays of that shape", features->deepstack_count);
     putchar('\n');
-    printf("read and preprocess %.1f ms, tower %.1f ms (%s, %d thread%s), model opened in %.1f ms\n",
-           1e3 * run->preprocess_seconds, 1e3 * run->tower_seconds, info->kernels, info->threads,
-           info->threads == 1 ? "" : "s", 1e3 * run->open_seconds);
+    printf("encoded in %.1f ms (%s, %d thread%s), model opened in %.1f ms\n", 1e3 * run->encode_seconds,
+           info->kernels, info->threads, info->threads == 1 ? "" : "s", 1e3 * run->open_seconds);
     if (options->profile) print_profile(&run->profile);
     if (options->output)
         printf("features written to %s\n", options->output);
@@ -140,14 +118,20 @@ static int report(const cli_options *options, const encode_run *run) {
 static void release(encode_run *run) {
     cli_taps_free(&run->taps);
     qvl_features_free(&run->features);
-    qvl_patches_free(&run->patches);
     qvl_session_close(&run->session);
+    qvl_cache_close(&run->cache);
     qvl_model_close(&run->model);
     qvl_plan_free(&run->plan);
     cli_inputs_free(&run->inputs);
 }
 
+static bool is_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 int cmd_encode(const cli_options *options) {
+    if (options->input_count == 1 && is_folder(options->inputs[0])) return cli_encode_folder(options);
     qvl_error error = {0};
     encode_run run = {0};
     cli_progress_init(&run.progress, options->quiet);

@@ -46,6 +46,12 @@ static void print_info(const qvl_model_info *info, bool headers, const char *fin
            (long long)info->image_limits.min_pixels, (long long)info->image_limits.max_pixels,
            (long long)(info->image_limits.min_pixels / area), (long long)(info->image_limits.max_pixels / area),
            info->image_limits_source);
+    printf("video limits  %lld..%lld pixels of all frames together, from %s\n",
+           (long long)info->video_limits.min_pixels, (long long)info->video_limits.max_pixels,
+           info->video_limits_source);
+    if (info->video_fps > 0)
+        printf("video frames  %g a second, at least %lld and at most %lld\n", info->video_fps,
+               (long long)info->video_min_frames, (long long)info->video_max_frames);
     printf("normalising   mean %g %g %g, std %g %g %g, rescale %.15g\n", (double)info->image_mean[0],
            (double)info->image_mean[1], (double)info->image_mean[2], (double)info->image_std[0],
            (double)info->image_std[1], (double)info->image_std[2], info->rescale_factor);
@@ -100,6 +106,14 @@ static int print_json_info(const qvl_model_info *info, bool headers, const char 
     json_floats(images, "mean", info->image_mean);
     json_floats(images, "std", info->image_std);
     cJSON_AddNumberToObject(images, "rescale_factor", info->rescale_factor);
+    cJSON *videos = cJSON_AddObjectToObject(json, "videos");
+    cJSON_AddNumberToObject(videos, "min_pixels", (double)info->video_limits.min_pixels);
+    cJSON_AddNumberToObject(videos, "max_pixels", (double)info->video_limits.max_pixels);
+    cJSON_AddStringToObject(videos, "limits_source", info->video_limits_source);
+    cJSON_AddItemToObject(videos, "fps",
+                          info->video_fps > 0 ? cJSON_CreateNumber(info->video_fps) : cJSON_CreateNull());
+    cJSON_AddNumberToObject(videos, "min_frames", (double)info->video_min_frames);
+    cJSON_AddNumberToObject(videos, "max_frames", (double)info->video_max_frames);
     cJSON *compute = cJSON_AddObjectToObject(json, "compute");
     cJSON_AddStringToObject(compute, "dtype", cli_dtype_name(info->compute_dtype));
     cJSON_AddStringToObject(compute, "kernels", info->kernels);

@@ -42,9 +42,9 @@ static void json_estimate(cJSON *json, const estimate *e) {
 }
 
 static void print_limits(const cli_options *options, const qvl_model_info *info, const qvl_plan *plan) {
-    const qvl_limits *limits = &plan->items[0].limits;
-    if (!limits->max_pixels) {
-        puts("limits       none, --size gives the size");
+    const qvl_limits *limits = cli_picture_limits(plan);
+    if (!limits) {
+        if (!plan->items[0].item.clip) puts("limits       none, --size gives the size");
         return;
     }
     int64_t side = (int64_t)info->patch_size * info->spatial_merge_size, area = side * side;
@@ -98,6 +98,11 @@ int cmd_plan(const cli_options *options) {
         int chat_code = cli_plan_chat(options, &inputs.list[0]);
         cli_inputs_free(&inputs);
         return chat_code;
+    }
+    for (size_t i = 0; i < inputs.count && good; i++) {
+        if (!cli_is_chat(&inputs.list[i])) continue;
+        cli_fail(&error, QVL_ERROR_ARGUMENT, "%s is a chat, which is planned alone", inputs.list[i].name);
+        good = false;
     }
     good = good && !cli_open_model(options, QVL_OPEN_CONFIG, &model, &error) &&
            !qvl_plan_inputs(model, inputs.list, inputs.count, &options->preprocess, &plan, &error);

@@ -15,6 +15,7 @@ typedef struct prompt_run {
     cli_chat chat;
     qvl_model *model;
     qvl_session *session;
+    qvl_cache *cache;
     qvl_prompter *prompter;
     qvl_prompt prompt;
     char identity[QVL_KEY_HEX];
@@ -36,6 +37,7 @@ static qvl_status build(const cli_options *options, prompt_run *run, qvl_error *
     if (!status) status = cli_open_model(options, QVL_OPEN_WEIGHTS, &run->model, error);
     if (!status) status = qvl_prompter_open(run->model, &run->chat.prompter, &run->prompter, error);
     if (!status) status = qvl_session_open(run->model, &run->session, error);
+    if (!status) status = cli_use_cache(options, run->session, &run->cache, error);
     if (status) return status;
     cli_progress_clear(&run->progress);
     run->chat.options.progress = cli_progress_step;
@@ -146,6 +148,7 @@ int cmd_prompt(const cli_options *options) {
     qvl_prompt_free(&run.prompt);
     qvl_prompter_close(&run.prompter);
     qvl_session_close(&run.session);
+    qvl_cache_close(&run.cache);
     qvl_model_close(&run.model);
     cli_chat_free(&run.chat);
     return code;

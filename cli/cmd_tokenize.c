@@ -20,8 +20,6 @@ typedef struct words_run {
 static qvl_status open_words(const cli_options *options, words_run *run, qvl_error *error) {
     char demo[4096];
     const char *folder = options->model;
-    if ((options->text != NULL) == (options->input_count == 1))
-        return cli_fail(error, QVL_ERROR_ARGUMENT, "it takes either an INPUT or --text");
     if (options->text) {
         run->text = strdup(options->text);
         run->count = strlen(options->text);
@@ -61,12 +59,14 @@ static int json_tokens(const words_run *run, const qvl_tokens *tokens) {
     return cli_print_json(object);
 }
 
-/* On a terminal the text too, neighbours told apart by colour. */
+/* On a terminal the text too, neighbours told apart by colour; tokens that share a character have one. */
 static int print_tokens(const words_run *run, const qvl_tokens *tokens) {
     if (cli_colours()) {
-        for (size_t i = 0; i < tokens->count; i++) {
-            fputs(i % 2 ? "\033[44m" : "\033[42m", stdout);
-            cli_print_text(run->text + tokens->starts[i], tokens->starts[i + 1] - tokens->starts[i]);
+        bool odd = false;
+        for (size_t i = 0, end; i < tokens->count; i = end, odd = !odd) {
+            for (end = i + 1; end < tokens->count && (run->text[tokens->starts[end]] & 0xc0) == 0x80;) end++;
+            fputs(odd ? "\033[44m" : "\033[42m", stdout);
+            cli_print_text(run->text + tokens->starts[i], tokens->starts[end] - tokens->starts[i]);
             fputs("\033[0m", stdout);
         }
         printf("\n%zu tokens\n", tokens->count);

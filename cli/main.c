@@ -16,7 +16,10 @@ static const cli_command commands[] = {
     {"encode", CLI_ENCODE, "INPUT... [-o FILE]", "pictures to the features a language model reads",
      "FILE gets image_embeds [tokens, width], deepstack_image_embeds.K where the model has them, both in "
      "--dtype,\n"
-     "and image_grid_thw [pictures, 3] int64.\n",
+     "and image_grid_thw [pictures, 3] int64.\n"
+     "INPUT may be one FOLDER, and FILE is then a folder too: all pictures and videos below the one, each to a "
+     "file of its\n"
+     "own below the other; results that are there and still true are left.\n",
      1, SIZE_MAX, cmd_encode},
     {"prompt", CLI_PROMPT, "CHAT [-o FILE]", "a conversation with pictures to what the language model reads",
      "CHAT is a JSON file as OpenAI has it: messages, or an object with messages, tools and template variables. "
@@ -27,6 +30,15 @@ static const cli_command commands[] = {
      "int64, inputs_embeds [1, tokens, width], and deepstack_visual_embeds.K [vision tokens, width] with\n"
      "visual_pos_masks [1, tokens] where the model has them.\n",
      1, 1, cmd_prompt},
+    {"ask", CLI_ASK, "[MEDIA...] QUESTION | CHAT", "an answer, to a question about pictures or to a conversation",
+     "QUESTION is a text, or - for standard input; MEDIA are pictures, of which one may be - instead. CHAT is a\n"
+     "JSON file as for qvl prompt, or - for standard input. The answer goes to standard output as it comes.\n",
+     1, SIZE_MAX, cmd_ask},
+    {"chat", CLI_CHAT, "[MEDIA...]", "questions and answers, line by line, about pictures that are encoded once",
+     "Lines that begin with a slash are commands: /help lists them. Ctrl-C stops an answer, Ctrl-D ends. Lines\n"
+     "from a pipe work, too; with --json every answer is an object on a line of its own. MEDIA go with the first\n"
+     "question.\n",
+     0, SIZE_MAX, cmd_chat},
     {"tokenize", CLI_TOKENIZE, "INPUT", "text to token ids",
      "INPUT is a text file. The ids go to standard output.\n", 0, 1, cmd_tokenize},
     {"detokenize", CLI_DETOKENIZE, "INPUT", "token ids to text",
@@ -43,18 +55,25 @@ static const cli_command commands[] = {
      cmd_check},
     {"bench", CLI_BENCH, "[WIDTHxHEIGHT...]", "time of tower and preprocessing, TFLOP/s",
      "Sizes are multiples of patch x merge; default 512x512.\n", 0, SIZE_MAX, cmd_bench},
+    {"cache", CLI_CACHE, "stats|verify|clear|path",
+     "the features that encode and prompt keep in the user's cache folder",
+     "stats: how many there are; verify: reads them all and drops damaged ones; clear: drops all; path: where "
+     "they "
+     "are.\n",
+     1, 1, cmd_cache},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
 static int print_help(FILE *out) {
-    fputs("qvl: pictures into what a Qwen vision-language model reads\n\n"
+    fputs("qvl: pictures into what a Qwen vision-language model reads, and its answers\n\n"
           "usage: qvl COMMAND [-m FOLDER] [flags] INPUT...\n\n",
           out);
     for (size_t i = 0; i < COMMAND_COUNT; i++) fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
     fputs("\nINPUT is a JPEG or PNG file, or - for standard input. FOLDER is a checkpoint of Hugging Face or MLX; "
           "without\n-m the bundled demo model, whose weights are random, is used. Results go to standard output, "
           "notes and progress\nto standard error.\n\n"
+          "  qvl ask photo.jpg \"What is on the table?\" -m Qwen3-VL-8B\n"
           "  qvl encode photo.jpg -m Qwen3-VL-8B -o features.safetensors\n"
           "  qvl COMMAND --help     flags of a command\n"
           "  qvl --version\n\n"

@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,8 @@ typedef enum flag_kind {
     FLAG_SWITCH, /* bool, no value */
     FLAG_TEXT,   /* const char *, not empty */
     FLAG_INT,    /* int64_t in min..max */
+    FLAG_REAL,   /* double in min..max */
+    FLAG_STOP,   /* may be given several times */
     FLAG_PRESET,
     FLAG_DTYPE,
     FLAG_SIZE,
@@ -18,7 +21,8 @@ typedef enum flag_kind {
     FLAG_POLICY,
     FLAG_ORIENTATION,
     FLAG_ALPHA,
-    FLAG_GRAY16
+    FLAG_GRAY16,
+    FLAG_RATE /* double: frames a second, a number or a fraction */
 } flag_kind;
 
 typedef struct flag {
@@ -27,13 +31,15 @@ typedef struct flag {
     const char *help;
     unsigned commands;
     flag_kind kind;
-    size_t offset; /* into cli_options, for the first three kinds and FLAG_FRAME */
+    size_t offset; /* into cli_options, for the first four kinds, FLAG_FRAME and FLAG_CHOICE */
     int64_t min, max;
 } flag;
 
 #define WRITING (CLI_PREPROCESS | CLI_ENCODE)
-#define CHATS (CLI_PROMPT | CLI_PLAN)
+#define ANSWERS (CLI_ASK | CLI_CHAT)
+#define CHATS (CLI_PROMPT | CLI_PLAN | ANSWERS)
 #define PICTURES (WRITING | CHATS | CLI_BOX)
+#define CLIPS (WRITING | CHATS)
 #define WORDS (CLI_TOKENIZE | CLI_DETOKENIZE)
 #define OPENING (CLI_INFO | PICTURES | CLI_CHECK | CLI_BENCH | WORDS)
 #define COMPUTING (CLI_INFO | CLI_ENCODE | CHATS | CLI_CHECK | CLI_BENCH)
@@ -41,6 +47,8 @@ typedef struct flag {
 
 /* An area no picture reaches, and far from overflow. */
 #define MOST_PIXELS ((int64_t)1 << 48)
+/* Frames that a clip may have. */
+#define MOST_FRAMES ((int64_t)1 << 24)
 
 static const flag flags[] = {
     {"--model", "-m", "FOLDER", "checkpoint folder; without it the bundled demo model", OPENING & ~CLI_CHECK,
@@ -83,6 +91,30 @@ static const flag flags[] = {
     {"--max-source-pixels", NULL, "N", "refuse larger files; 178956970 by default", PICTURES, FLAG_INT,
      FIELD(preprocess.media.max_pixels), 1, MOST_PIXELS},
     {"--size", NULL, "WxH", "exact size, multiples of patch x merge (32)", PICTURES, FLAG_SIZE, 0, 0, 0},
+    {"--fps", NULL, "N", "frames of a video to take a second, instead of the folder's", CLIPS, FLAG_RATE,
+     FIELD(preprocess.clip.fps), 0, 0},
+    {"--num-frames", NULL, "N", "take exactly so many, from the first to the last", CLIPS, FLAG_INT,
+     FIELD(preprocess.clip.num_frames), 1, MOST_FRAMES},
+    {"--min-frames", NULL, "N", "least and ...", CLIPS, FLAG_INT, FIELD(preprocess.clip.min_frames), 1,
+     MOST_FRAMES},
+    {"--max-frames", NULL, "N", "... most frames that --fps takes", CLIPS, FLAG_INT,
+     FIELD(preprocess.clip.max_frames), 1, MOST_FRAMES},
+    {"--video-min-pixels", NULL, "N", "smallest area of all frames of a resized video together", CLIPS, FLAG_INT,
+     FIELD(preprocess.clip.min_pixels), 1, MOST_PIXELS},
+    {"--video-max-pixels", NULL, "N", "largest area of all frames together", CLIPS, FLAG_INT,
+     FIELD(preprocess.clip.max_pixels), 1, MOST_PIXELS},
+    {"--frame-cap", NULL, "folder|off|on", "whether a frame has a limit of its own; as the folder says, else off",
+     CLIPS, FLAG_CHOICE, FIELD(preprocess.clip.frame_cap), 0, 0},
+    {"--max-frame-tokens", NULL, "N", "that limit, instead of the folder's", CLIPS, FLAG_INT,
+     FIELD(preprocess.clip.max_frame_tokens), 1, MOST_FRAMES},
+    {"--single-frame", NULL, "repeat|refuse", "a video of one frame: doubled (default), or an error", CLIPS,
+     FLAG_CHOICE, FIELD(preprocess.clip.single_frame), 0, 0},
+    {"--assume-fps", NULL, "N", "frame rate of videos that do not say; without it they are refused", CLIPS,
+     FLAG_RATE, FIELD(preprocess.clip.assumed_rate), 0, 0},
+    {"--times", NULL, "true|rate", "frames of a varying rate: their own times (default), or by the average rate",
+     CLIPS, FLAG_CHOICE, FIELD(preprocess.clip.times), 0, 0},
+    {"--animation", NULL, "first|clip", "an animated GIF or WebP: its first frame (default), or a video", CLIPS,
+     FLAG_CHOICE, FIELD(preprocess.media.animation), 0, 0},
     {"--runs", NULL, "N", "timed runs, of which the median is shown (default 5)", CLI_BENCH, FLAG_INT, FIELD(runs),
      1, 1000},
     {"--cpu-mask", NULL, "LIST",
@@ -90,17 +122,20 @@ static const flag flags[] = {
      FLAG_CPU_MASK, 0, 0, 0},
     {"--fingerprint", NULL, NULL, "which weights the tower has: SHA-256, remembered in the user's cache folder",
      CLI_INFO, FLAG_SWITCH, FIELD(fingerprint), 0, 0},
-    {"--profile", NULL, NULL, "show the time by stage", CLI_ENCODE, FLAG_SWITCH, FIELD(profile), 0, 0},
+    {"--profile", NULL, NULL, "show the time by stage; never from the cache", CLI_ENCODE, FLAG_SWITCH,
+     FIELD(profile), 0, 0},
+    {"--no-cache", NULL, NULL, "encode everything, and keep nothing in the user's cache folder",
+     CLI_ENCODE | CLI_PROMPT | ANSWERS, FLAG_SWITCH, FIELD(no_cache), 0, 0},
     {"--tools", NULL, "FILE", "the tools, a JSON list, instead of the chat's", CHATS, FLAG_TEXT, FIELD(tools), 0,
      0},
     {"--template", NULL, "FILE", "a chat template (Jinja), instead of the folder's", CHATS, FLAG_TEXT,
      FIELD(template_file), 0, 0},
     {"--variables", NULL, "JSON", "an object: further variables of the template", CHATS, FLAG_TEXT,
      FIELD(prompt.variables_json), 0, 0},
-    {"--add-generation-prompt", NULL, "off|on", "end with the beginning of an answer; on by default", CHATS,
-     FLAG_CHOICE, FIELD(prompt.add_generation_prompt), 0, 0},
-    {"--continue-final-message", NULL, "off|on", "leave the last message open; off by default", CHATS, FLAG_CHOICE,
-     FIELD(prompt.continue_final_message), 0, 0},
+    {"--add-generation-prompt", NULL, "off|on", "end with the beginning of an answer; on by default",
+     CHATS & ~CLI_CHAT, FLAG_CHOICE, FIELD(prompt.add_generation_prompt), 0, 0},
+    {"--continue-final-message", NULL, "off|on", "leave the last message open; off by default", CHATS & ~CLI_CHAT,
+     FLAG_CHOICE, FIELD(prompt.continue_final_message), 0, 0},
     {"--enable-thinking", NULL, "off|on", "a variable of the template, as the next three", CHATS, FLAG_CHOICE,
      FIELD(prompt.enable_thinking), 0, 0},
     {"--preserve-thinking", NULL, "off|on", "thoughts of earlier turns stay", CHATS, FLAG_CHOICE,
@@ -121,15 +156,45 @@ static const flag flags[] = {
     {"--truncation", NULL, "refuse|text|media",
      "of a longer one: refuse (default), cut the text, or drop a picture at the cut too", CHATS, FLAG_CHOICE,
      FIELD(prompt.truncation), 0, 0},
+    {"--system", NULL, "TEXT", "the system message", ANSWERS, FLAG_TEXT, FIELD(answering.system), 0, 0},
+    {"--max-new-tokens", NULL, "N", "most tokens of an answer", ANSWERS, FLAG_INT, FIELD(answering.max_new_tokens),
+     1, INT32_MAX},
+    {"--context", NULL, "N", "most tokens of the whole conversation; 32768 by default", CLI_CHAT, FLAG_INT,
+     FIELD(answering.context), 2, INT32_MAX},
+    {"--greedy", NULL, NULL, "always the most likely token", ANSWERS, FLAG_SWITCH, FIELD(answering.greedy), 0, 0},
+    {"--temperature", NULL, "X", "0: greedy; this and the next three ask for random tokens", ANSWERS, FLAG_REAL,
+     FIELD(answering.temperature), 0, 1000000},
+    {"--top-k", NULL, "N", "only the N most likely tokens; 0: all", ANSWERS, FLAG_INT, FIELD(answering.top_k), 0,
+     INT32_MAX},
+    {"--top-p", NULL, "X", "only the most likely tokens that together have this probability", ANSWERS, FLAG_REAL,
+     FIELD(answering.top_p), 0, 1},
+    {"--min-p", NULL, "X", "only tokens this likely, as a share of the most likely one", ANSWERS, FLAG_REAL,
+     FIELD(answering.min_p), 0, 1},
+    {"--repetition-penalty", NULL, "X", "divides the logits of tokens in prompt and answer; 1: none", ANSWERS,
+     FLAG_REAL, FIELD(answering.repetition_penalty), 0, 1000000},
+    {"--presence-penalty", NULL, "X", "subtracted from the logits of tokens in the answer; 0: none", ANSWERS,
+     FLAG_REAL, FIELD(answering.presence_penalty), -1000000, 1000000},
+    {"--seed", NULL, "N",
+     "of random tokens: the same seed gives the same answer; another one each time by default", ANSWERS, FLAG_INT,
+     FIELD(answering.seed), 0, ((int64_t)1 << 53) - 1},
+    {"--stop", NULL, "TEXT", "end the answer before this text; may be given up to 16 times", ANSWERS, FLAG_STOP, 0,
+     0, 0},
+    {"--thinking", NULL, "hide|show",
+     "thoughts, dimmed, before the answer; shown on a terminal only by default. With show and a pipe they go to "
+     "stderr",
+     ANSWERS, FLAG_CHOICE, FIELD(answering.thinking), 0, 0},
+    {"--logprobs", NULL, "N",
+     "with --json: log-probabilities of the tokens and of the N most likely ones, 0 to 20", ANSWERS, FLAG_INT,
+     FIELD(answering.logprobs), 0, QVL_MAX_TOP_LOGPROBS},
     {"--text", NULL, "TEXT", "what to work on, instead of an INPUT", WORDS, FLAG_TEXT, FIELD(text), 0, 0},
     {"--added", NULL, "all|ordinary|none",
      "added tokens that are recognised: all (default), those not special, none", CLI_TOKENIZE, FLAG_CHOICE,
      FIELD(added), 0, 0},
     {"--skip-special", NULL, NULL, "leave special tokens out", CLI_DETOKENIZE, FLAG_SWITCH, FIELD(skip_special), 0,
      0},
-    {"--json", NULL, NULL, "results as one JSON object", OPENING, FLAG_SWITCH, FIELD(json), 0, 0},
-    {"--quiet", "-q", NULL, "no progress line and no notes", OPENING, FLAG_SWITCH, FIELD(quiet), 0, 0},
-    {"--help", "-h", NULL, "this text", OPENING, FLAG_SWITCH, FIELD(help), 0, 0},
+    {"--json", NULL, NULL, "results as one JSON object", OPENING | CLI_CACHE, FLAG_SWITCH, FIELD(json), 0, 0},
+    {"--quiet", "-q", NULL, "no progress line and no notes", OPENING | CLI_CACHE, FLAG_SWITCH, FIELD(quiet), 0, 0},
+    {"--help", "-h", NULL, "this text", OPENING | CLI_CACHE, FLAG_SWITCH, FIELD(help), 0, 0},
 };
 
 enum { FLAG_COUNT = sizeof flags / sizeof *flags };
@@ -142,6 +207,33 @@ static bool parse_int(const char *text, int64_t min, int64_t max, int64_t *value
     long long parsed = strtoll(text, &end, 10);
     if (end == text || *end || errno || parsed < min || parsed > max) return false;
     *value = parsed;
+    return true;
+}
+
+/* A decimal number. What is not finite is in no range. */
+static bool parse_real(const char *text, int64_t min, int64_t max, double *value) {
+    char *end;
+    *value = strtod(text, &end);
+    return end != text && !*end && *value >= (double)min && *value <= (double)max;
+}
+
+/* 2, 0.5, 29.97 or 30000/1001. */
+static bool parse_rate(const char *text, double *value) {
+    char *end;
+    *value = strtod(text, &end);
+    if (end == text) return false;
+    if (*end == '/') {
+        const char *below = end + 1;
+        double divisor = strtod(below, &end);
+        if (end == below) return false;
+        *value /= divisor;
+    }
+    return !*end && *value >= 1e-6 && *value <= 1e6;
+}
+
+static bool add_stop(const char *text, cli_answering *answering) {
+    if (!*text || answering->stop_count == CLI_MAX_STOPS) return false;
+    answering->stops[answering->stop_count++] = text;
     return true;
 }
 
@@ -203,8 +295,10 @@ static bool set_policy(flag_kind kind, const char *text, cli_options *options) {
     if (kind == FLAG_POLICY) {
         if (options->one_policy_given || !parse_choice(text, "default", "reference", &second)) return false;
         int64_t max_pixels = media->max_pixels;
+        qvl_animation animation = media->animation;
         qvl_media_options_init(media);
         media->max_pixels = max_pixels;
+        media->animation = animation;
         if (second) qvl_media_options_reference(media);
         return true;
     }
@@ -278,6 +372,12 @@ static bool set_flag(const flag *f, const char *value, cli_options *options) {
         return *value != 0;
     case FLAG_INT:
         return parse_int(value, f->min, f->max, field);
+    case FLAG_REAL:
+        return parse_real(value, f->min, f->max, field);
+    case FLAG_RATE:
+        return parse_rate(value, field);
+    case FLAG_STOP:
+        return add_stop(value, &options->answering);
     case FLAG_PRESET:
         return parse_preset(value, &options->preprocess.preset);
     case FLAG_DTYPE:
@@ -309,6 +409,13 @@ static const char *allowed_values(const flag *f, char *buffer, size_t size) {
     switch (f->kind) {
     case FLAG_TEXT:
         return "a name that is not empty";
+    case FLAG_REAL:
+        snprintf(buffer, size, "a number in %lld..%lld", (long long)f->min, (long long)f->max);
+        return buffer;
+    case FLAG_RATE:
+        return "frames a second, such as 2, 0.5 or 30000/1001";
+    case FLAG_STOP:
+        return "a text that is not empty, at most 16 of them";
     case FLAG_INT:
         snprintf(buffer, size, "a whole number in %lld..%lld", (long long)f->min, (long long)f->max);
         return buffer;
@@ -442,6 +549,8 @@ static const char *contradiction(const cli_command *command, const cli_options *
         return options->input_count ? "a BOX is missing" : "an INPUT is missing";
     if (options->input_count > command->max_inputs)
         return command->max_inputs ? "it takes one INPUT" : "it takes no INPUT";
+    if (command->bit & (CLI_TOKENIZE | CLI_DETOKENIZE) && (options->text != NULL) == (options->input_count > 0))
+        return "it takes either an INPUT or --text";
     if (standard_inputs > 1) return "standard input (-) can be read only once";
     if (p->min_pixels && p->max_pixels && p->min_pixels > p->max_pixels)
         return "--min-pixels is larger than --max-pixels";
@@ -451,6 +560,11 @@ static const char *contradiction(const cli_command *command, const cli_options *
         return "limits are given in pixels or in tokens, not both";
     if (p->width && (p->min_pixels || p->max_pixels || p->min_tokens || p->max_tokens))
         return "--size leaves nothing for the limits to decide";
+    const cli_answering *a = &options->answering;
+    if (a->greedy &&
+        (a->temperature == a->temperature || a->top_k >= 0 || a->top_p == a->top_p || a->min_p == a->min_p))
+        return "--greedy leaves nothing for --temperature, --top-k, --top-p and --min-p to decide";
+    if (a->logprobs >= 0 && !options->json) return "--logprobs needs --json";
     if (options->output && options->taps && strcmp(options->output, options->taps) == 0)
         return "-o and --taps name the same file";
     return NULL;
@@ -461,6 +575,15 @@ int cli_options_parse(const cli_command *command, int argc, char **argv, cli_opt
     qvl_model_options_init(&options->open);
     qvl_preprocess_options_init(&options->preprocess);
     qvl_prompt_options_init(&options->prompt);
+    options->answering = (cli_answering){.temperature = NAN,
+                                         .top_p = NAN,
+                                         .min_p = NAN,
+                                         .repetition_penalty = NAN,
+                                         .presence_penalty = NAN,
+                                         .top_k = -1,
+                                         .seed = -1,
+                                         .thinking = -1,
+                                         .logprobs = -1};
     bool only_inputs = false;
     for (int i = 0; i < argc; i++) {
         char *text = argv[i];

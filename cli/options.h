@@ -15,8 +15,27 @@ enum {
     CLI_BOX = 64,
     CLI_PROMPT = 128,
     CLI_TOKENIZE = 256,
-    CLI_DETOKENIZE = 512
+    CLI_DETOKENIZE = 512,
+    CLI_CACHE = 1024,
+    CLI_ASK = 2048,
+    CLI_CHAT = 4096
 };
+
+#define CLI_MAX_STOPS 16
+
+/* How answers are made. What is NaN or -1 was not given: the folder's value counts. */
+typedef struct cli_answering {
+    double temperature, top_p, min_p, repetition_penalty, presence_penalty;
+    int64_t top_k, seed;
+    int64_t max_new_tokens; /* 0: not given */
+    int64_t context;        /* of chat: entries of its sequence; 0: not given */
+    int64_t logprobs;       /* -1: none; 0..20: of how many most likely tokens, too */
+    bool greedy;
+    int32_t thinking; /* 0 hide, 1 show; -1: shown on a terminal */
+    const char *system;
+    const char *stops[CLI_MAX_STOPS];
+    size_t stop_count;
+} cli_answering;
 
 typedef struct cli_options {
     const char *model;  /* -m, NULL: the demo model */
@@ -26,6 +45,7 @@ typedef struct cli_options {
     qvl_preprocess_options preprocess;
     qvl_prompt_options prompt;         /* of prompt and plan; its preprocess is the one above */
     const char *template_file, *tools; /* files of the two, NULL: the folder's, the chat's */
+    cli_answering answering;           /* of ask and chat */
     const char *text;                  /* of tokenize and detokenize, instead of an INPUT */
     int32_t added;                     /* qvl_added, of tokenize */
     bool skip_special;                 /* of detokenize */
@@ -34,6 +54,7 @@ typedef struct cli_options {
     bool json, quiet, help;
     bool fingerprint;      /* info computes the tower's */
     bool profile;          /* encode shows its time by stage */
+    bool no_cache;         /* features are neither looked up nor kept */
     bool one_policy_given; /* --policy would undo it */
     char **inputs;         /* what is left of argv */
     size_t input_count;

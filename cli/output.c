@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "output.h"
 
+#include "cache.h"
+#include "clips.h"
 #include "open.h"
 
 #include <errno.h>
@@ -31,6 +33,11 @@ int cli_print_json(cJSON *object) {
 void cli_json_ints(cJSON *object, const char *key, const int64_t *values, int count) {
     cJSON *array = cJSON_AddArrayToObject(object, key);
     for (int i = 0; i < count; i++) cJSON_AddItemToArray(array, cJSON_CreateNumber((double)values[i]));
+}
+
+void cli_json_cached(cJSON *object, const cli_options *options, const qvl_item *item) {
+    const char *cached = cli_cache_word(options, item);
+    cJSON_AddItemToObject(object, "cache", cached ? cJSON_CreateString(cached) : cJSON_CreateNull());
 }
 
 const char *cli_dtype_name(qvl_dtype dtype) {
@@ -86,16 +93,20 @@ static const char *gray16_name(qvl_gray16 gray16) {
     return gray16 == QVL_GRAY16_SCALE ? "scale" : "saturate";
 }
 
-static void print_item(const char *name, const qvl_item *item) {
+static void print_item(const cli_options *options, const char *name, const qvl_item *item) {
     const qvl_stored *stored = &item->stored;
     printf("%s: ", name);
     if (stored->format) printf("%s ", stored->format);
     if (stored->oriented)
-        printf("%lldx%lld turned upright (EXIF %d) to ", (long long)stored->width, (long long)stored->height,
-               stored->orientation);
-    printf("%lldx%lld -> %lldx%lld, grid %lldx%lldx%lld, %lld tokens\n", (long long)item->source_width,
+        printf("%lldx%lld turned upright (%s %d) to ", (long long)stored->width, (long long)stored->height,
+               item->clip ? "orientation" : "EXIF", stored->orientation);
+    printf("%lldx%lld -> %lldx%lld, grid %lldx%lldx%lld, %lld tokens", (long long)item->source_width,
            (long long)item->source_height, (long long)item->width, (long long)item->height,
            (long long)item->grid.t, (long long)item->grid.h, (long long)item->grid.w, (long long)item->tokens);
+    const char *cached = cli_cache_word(options, item);
+    if (cached) printf(", cache %s", cached);
+    putchar('\n');
+    cli_print_clip(item);
 }
 
 void cli_print_policies(const cli_options *options) {
@@ -109,7 +120,7 @@ void cli_print_policies(const cli_options *options) {
 void cli_print_plan(const cli_options *options, const qvl_plan *plan, const qvl_item *items) {
     char flop[32], bytes[32];
     for (size_t i = 0; i < plan->item_count; i++)
-        print_item(options->inputs[i], items ? &items[i] : &plan->items[i].item);
+        print_item(options, options->inputs[i], items ? &items[i] : &plan->items[i].item);
     cli_print_policies(options);
     printf("%lld tokens, %lld patch rows, %s, %s at the peak\n", (long long)plan->tokens, (long long)plan->rows,
            cli_flop(plan->work.total, flop), cli_bytes(plan->memory.peak, bytes));
@@ -132,11 +143,17 @@ static void json_work(cJSON *object, const qvl_work *work) {
     cJSON_AddNumberToObject(flop, "total", work->total);
 }
 
-/* The effective limits. Absent where the options give the size. */
+const qvl_limits *cli_picture_limits(const qvl_plan *plan) {
+    for (size_t i = 0; i < plan->item_count; i++)
+        if (!plan->items[i].item.clip && plan->items[i].limits.max_pixels) return &plan->items[i].limits;
+    return NULL;
+}
+
+/* Absent where the options give the size. */
 static void json_limits(cJSON *object, const cli_options *options, const qvl_model_info *info,
                         const qvl_plan *plan) {
-    const qvl_limits *limits = &plan->items[0].limits; /* one line of flags: the same for all pictures */
-    if (!limits->max_pixels) return;
+    const qvl_limits *limits = cli_picture_limits(plan);
+    if (!limits) return;
     cJSON *entry = cJSON_AddObjectToObject(object, "limits");
     cJSON_AddNumberToObject(entry, "min_pixels", (double)limits->min_pixels);
     cJSON_AddStringToObject(entry, "min_source", cli_min_source(options, info));
@@ -144,7 +161,8 @@ static void json_limits(cJSON *object, const cli_options *options, const qvl_mod
     cJSON_AddStringToObject(entry, "max_source", cli_max_source(options, info));
 }
 
-static cJSON *json_item(const char *name, const qvl_plan_item *planned, const qvl_item *item) {
+static cJSON *json_item(const cli_options *options, const char *name, const qvl_plan_item *planned,
+                        const qvl_item *item) {
     const qvl_stored *stored = &item->stored;
     cJSON *entry = cJSON_CreateObject();
     cJSON_AddStringToObject(entry, "input", name);
@@ -157,6 +175,8 @@ static cJSON *json_item(const char *name, const qvl_plan_item *planned, const qv
     cli_json_ints(entry, "grid_thw", (int64_t[]){item->grid.t, item->grid.h, item->grid.w}, 3);
     cJSON_AddNumberToObject(entry, "tokens", (double)item->tokens);
     cJSON_AddNumberToObject(entry, "patch_rows", (double)planned->rows);
+    cli_json_clip(entry, item);
+    cli_json_cached(entry, options, item);
     json_work(entry, &planned->work);
     return entry;
 }
@@ -193,7 +213,8 @@ void cli_json_plan(cJSON *object, const cli_options *options, const qvl_model_in
     cJSON *array = cJSON_AddArrayToObject(object, "items");
     for (size_t i = 0; i < plan->item_count; i++) {
         const qvl_plan_item *planned = &plan->items[i];
-        cJSON_AddItemToArray(array, json_item(options->inputs[i], planned, items ? &items[i] : &planned->item));
+        cJSON_AddItemToArray(array,
+                             json_item(options, options->inputs[i], planned, items ? &items[i] : &planned->item));
     }
     cJSON_AddNumberToObject(object, "tokens", (double)plan->tokens);
     cJSON_AddNumberToObject(object, "patch_rows", (double)plan->rows);
@@ -269,7 +290,7 @@ static qvl_status read_stream(FILE *file, const char *name, void **bytes, size_t
     }
     if (ferror(file)) {
         free(data);
-        return cli_fail(error, QVL_ERROR_IO, "cannot read %s", name);
+        return cli_fail(error, QVL_ERROR_IO, "cannot read %s: %s", name, strerror(errno));
     }
     data[used] = 0; /* there is room: the loop ended before the end of data */
     *bytes = data;
@@ -313,6 +334,22 @@ void cli_inputs_free(cli_inputs *inputs) {
     free(inputs->standard_input);
     free(inputs->list);
     *inputs = (cli_inputs){0};
+}
+
+qvl_status cli_write_text(const char *path, const char *text, qvl_error *error) {
+    char temporary[4368];
+    int n = snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
+    if (n < 0 || (size_t)n >= sizeof temporary)
+        return cli_fail(error, QVL_ERROR_IO, "cannot write %.200s: the name is too long", path);
+    int fd = mkstemp(temporary);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    bool good = file && fputs(text, file) >= 0 && fputc('\n', file) >= 0;
+    if (file ? fclose(file) != 0 : fd >= 0 && close(fd) != 0) good = false;
+    good = good && rename(temporary, path) == 0;
+    if (good) return QVL_OK;
+    int reason = errno;
+    if (fd >= 0) unlink(temporary);
+    return cli_fail(error, QVL_ERROR_IO, "cannot write %s: %s", path, strerror(reason));
 }
 
 qvl_status cli_check_writable(const char *path, qvl_error *error) {

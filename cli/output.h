@@ -15,6 +15,9 @@ int cli_print_json(cJSON *object);
 /* An array of integers under key. */
 void cli_json_ints(cJSON *object, const char *key, const int64_t *values, int count);
 
+/* A member "cache": "hit", "miss", "part" or null. */
+void cli_json_cached(cJSON *object, const cli_options *options, const qvl_item *item);
+
 /* "bf16" or "f32". */
 const char *cli_dtype_name(qvl_dtype dtype);
 
@@ -31,6 +34,10 @@ void cli_json_policies(cJSON *object, const cli_options *options);
 
 /* Before long work, a note on stderr that says how much it is, unless --quiet. */
 void cli_note_cost(const cli_options *options, const qvl_plan *plan);
+
+/* The limits in force for pictures: one line of flags, so the same for all. NULL: there are none, of pictures or of
+ * limits. */
+const qvl_limits *cli_picture_limits(const qvl_plan *plan);
 
 /* Where the effective limits come from: "option", or a file of the folder. */
 const char *cli_min_source(const cli_options *options, const qvl_model_info *info);
@@ -58,6 +65,9 @@ qvl_status cli_save_with(const char *path, const qvl_tensor *tensors, size_t cou
 
 /* A whole file, or standard input (-), with a NUL behind it. Owner: the caller, free(). */
 qvl_status cli_read(const char *path, char **text, size_t *count, qvl_error *error);
+
+/* Writes a text and a newline, for this user only: to a temporary name beside path, then renamed. */
+qvl_status cli_write_text(const char *path, const char *text, qvl_error *error);
 
 /* Pictures named on the command line as inputs. Standard input is read here, so that it can be looked at twice. */
 typedef struct cli_inputs {

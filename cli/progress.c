@@ -7,7 +7,7 @@
 #define RESTART "\r\x1b[K"
 
 void cli_progress_init(cli_progress *progress, bool quiet) {
-    *progress = (cli_progress){.active = !quiet && isatty(STDERR_FILENO)};
+    *progress = (cli_progress){.active = !quiet && isatty(STDERR_FILENO), .what = "encoding"};
 }
 
 void cli_progress_say(cli_progress *progress, const char *what) {
@@ -24,7 +24,7 @@ bool cli_progress_step(int64_t done, int64_t total, void *user) {
     char bar[WIDTH + 1];
     for (int i = 0; i < WIDTH; i++) bar[i] = i * total < done * WIDTH ? '#' : '.';
     bar[WIDTH] = 0;
-    fprintf(stderr, RESTART "encoding [%s] %lld/%lld", bar, (long long)done, (long long)total);
+    fprintf(stderr, RESTART "%s [%s] %lld/%lld", progress->what, bar, (long long)done, (long long)total);
     fflush(stderr);
     progress->shown = true;
     return true;

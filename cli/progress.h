@@ -7,6 +7,7 @@
 typedef struct cli_progress {
     bool active;
     bool shown;
+    const char *what; /* the steps are of, "encoding" at first */
 } cli_progress;
 
 void cli_progress_init(cli_progress *progress, bool quiet);

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "prompts.h"
 
+#include "cache.h"
+#include "clips.h"
 #include "open.h"
 #include "output.h"
 
@@ -26,15 +28,21 @@ static int64_t local_time(void) {
     return localtime_r(&now, &local) ? (int64_t)timegm(&local) : (int64_t)now;
 }
 
+/* The library takes these texts up to a NUL, which is not to cut them short in silence. */
+static qvl_status read_text(const char *path, char **text, qvl_error *error) {
+    size_t count;
+    qvl_status status = cli_read(path, text, &count, error);
+    if (status || strlen(*text) == count) return status;
+    return cli_fail(error, QVL_ERROR_FORMAT, "%s: byte %zu is NUL", path, strlen(*text));
+}
+
 qvl_status cli_chat_open(const cli_options *options, const char *path, char *json, size_t count, cli_chat *c,
                          qvl_error *error) {
     bool standard = strcmp(path, "-") == 0;
-    size_t size;
     *c = (cli_chat){.json = json, .options = options->prompt};
     qvl_status status = json ? QVL_OK : cli_read(path, &c->json, &count, error);
-    if (!status && options->tools) status = cli_read(options->tools, &c->tools, &size, error);
-    if (!status && options->template_file)
-        status = cli_read(options->template_file, &c->template_text, &size, error);
+    if (!status && options->tools) status = read_text(options->tools, &c->tools, error);
+    if (!status && options->template_file) status = read_text(options->template_file, &c->template_text, error);
     if (status) {
         cli_chat_free(c);
         return status;
@@ -47,6 +55,7 @@ qvl_status cli_chat_open(const cli_options *options, const char *path, char *jso
     c->options.tools_json = c->tools;
     qvl_prompter_options_init(&c->prompter);
     c->prompter.template_text = c->template_text;
+    c->prompter.template_source = options->template_file;
     return QVL_OK;
 }
 
@@ -118,7 +127,7 @@ static const char *layout_name(const cli_options *options) {
     return options->prompt.video_layout == QVL_VIDEO_BARE ? "bare" : "wrapped";
 }
 
-static void print_items(const qvl_prompt *prompt) {
+static void print_items(const cli_options *options, const qvl_prompt *prompt) {
     for (size_t i = 0; i < prompt->item_count; i++) {
         const qvl_prompt_item *p = &prompt->items[i];
         const qvl_item *item = &p->item;
@@ -126,9 +135,13 @@ static void print_items(const qvl_prompt *prompt) {
         if (item->width)
             printf("%lldx%lld -> %lldx%lld, ", (long long)item->source_width, (long long)item->source_height,
                    (long long)item->width, (long long)item->height);
-        printf("grid %lldx%lldx%lld, %lld tokens, entries %lld to %lld\n", (long long)item->grid.t,
+        printf("grid %lldx%lldx%lld, %lld tokens, entries %lld to %lld", (long long)item->grid.t,
                (long long)item->grid.h, (long long)item->grid.w, (long long)item->tokens,
                (long long)p->first.index, (long long)p->last.index);
+        const char *cached = cli_cache_word(options, item);
+        if (cached) printf(", cache %s", cached);
+        putchar('\n');
+        cli_print_clip(item);
     }
 }
 
@@ -137,7 +150,7 @@ void cli_print_prompt(const cli_options *options, const qvl_prompt *prompt) {
     for (size_t i = 0; i < prompt->span_count; i++) print_span(prompt, &prompt->spans[i], colours);
     if (prompt->text_length && prompt->text[prompt->text_length - 1] != '\n') putchar('\n');
     puts("----");
-    print_items(prompt);
+    print_items(options, prompt);
     if (prompt->item_count) cli_print_policies(options);
     for (size_t i = 0; i < prompt->item_count; i++) video |= prompt->items[i].kind == QVL_MEDIUM_VIDEO;
     printf("%lld tokens: %lld text, %lld vision\n", (long long)prompt->length,
@@ -149,7 +162,7 @@ void cli_print_prompt(const cli_options *options, const qvl_prompt *prompt) {
 
 /* ---- JSON */
 
-static cJSON *json_item(const qvl_prompt_item *p) {
+static cJSON *json_item(const cli_options *options, const qvl_prompt_item *p) {
     const qvl_item *item = &p->item;
     cJSON *entry = cJSON_CreateObject();
     cJSON_AddStringToObject(entry, "kind", p->kind == QVL_MEDIUM_VIDEO ? "video" : "image");
@@ -161,7 +174,9 @@ static cJSON *json_item(const qvl_prompt_item *p) {
     cli_json_ints(entry, "grid_thw", (int64_t[]){item->grid.t, item->grid.h, item->grid.w}, 3);
     cJSON_AddNumberToObject(entry, "tokens", (double)item->tokens);
     cli_json_ints(entry, "entries", (int64_t[]){p->first.index, p->last.index}, 2);
+    cli_json_clip(entry, item);
     if (*p->key) cJSON_AddStringToObject(entry, "key", p->key);
+    cli_json_cached(entry, options, item);
     return entry;
 }
 
@@ -187,7 +202,8 @@ void cli_json_prompt(cJSON *object, const cli_options *options, const qvl_model_
     cJSON_AddNumberToObject(object, "rope_delta", (double)prompt->rope_delta);
     cJSON_AddNumberToObject(object, "media_length", (double)prompt->media_length);
     cJSON *items = cJSON_AddArrayToObject(object, "items");
-    for (size_t i = 0; i < prompt->item_count; i++) cJSON_AddItemToArray(items, json_item(&prompt->items[i]));
+    for (size_t i = 0; i < prompt->item_count; i++)
+        cJSON_AddItemToArray(items, json_item(options, &prompt->items[i]));
     cJSON_AddStringToObject(object, "text", prompt->text);
     cJSON *spans = cJSON_AddArrayToObject(object, "spans");
     for (size_t i = 0; i < prompt->span_count; i++) cJSON_AddItemToArray(spans, json_span(&prompt->spans[i]));

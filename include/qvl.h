@@ -141,7 +141,7 @@ typedef struct qvl_model_options {
     qvl_dtype dtype;      /* what products read: QVL_BF16 (default) or QVL_F32 */
     int32_t threads;      /* 1..256; 0 (default) is one per online processor this process may run on */
     uint32_t cpu_mask;    /* instruction sets allowed, for tests: see QVL_CPU_*; default all */
-    qvl_log_fn log;       /* may be NULL */
+    qvl_log_fn log;       /* may be NULL; called by the threads that use the model, and by one that reads ahead */
     void *log_user;
 } qvl_model_options;
 
@@ -194,6 +194,13 @@ typedef struct qvl_model_info {
     qvl_dtype compute_dtype;
     const char *kernels; /* "scalar", "avx2", "avx512" */
     int32_t threads;
+    /* Videos: limits are of frames x height x width. */
+    qvl_limits video_limits;
+    const char
+        *video_limits_source; /* file name, "preprocessor_config.json" if only pictures are spoken of, or "class
+                                        default" */
+    double video_fps;         /* frames taken a second; 0: not by time */
+    int64_t video_min_frames, video_max_frames;
 } qvl_model_info;
 
 QVL_API const qvl_model_info *qvl_model_get_info(const qvl_model *model);
@@ -213,13 +220,60 @@ QVL_API qvl_status qvl_model_fingerprint(const qvl_model *model, const char *mem
 QVL_API qvl_status qvl_session_open(qvl_model *model, qvl_session **session, qvl_error *error);
 QVL_API void qvl_session_close(qvl_session **session);
 
+/* Features of what was encoded before, by content, for any number of sessions, models and threads: in memory, and in a
+ * folder that processes share. docs/CACHE.md says what equal content is. What comes from it equals what encoding gives
+ * bit for bit. A process may open a folder once, and must not go on using it after a fork. */
+typedef struct qvl_cache qvl_cache;
+
+typedef struct qvl_cache_options {
+    size_t size;
+    int64_t memory_bytes; /* of features kept in memory; 0: none; default 512 MiB */
+    const char *folder;   /* made if it is missing (its parent must be there); NULL, the default: memory only */
+    int64_t disk_bytes;   /* of files in the folder, 1 MiB at least; default 2 GiB */
+    qvl_log_fn log;       /* may be NULL; called by any thread that uses the cache, rarely */
+    void *log_user;
+} qvl_cache_options;
+
+QVL_API void qvl_cache_options_init(qvl_cache_options *options);
+
+/* A folder that cannot be used is a note, not an error: then features are kept in memory only.
+ * *cache belongs to the caller: qvl_cache_close. */
+QVL_API qvl_status qvl_cache_open(const qvl_cache_options *options, qvl_cache **cache, qvl_error *error);
+/* Accepts NULL and a pointer to NULL; nulls the pointer. No session may use it any more; features that came from it
+ * stay valid until they are freed. */
+QVL_API void qvl_cache_close(qvl_cache **cache);
+
+/* Of groups (a picture is one); the first five count since the cache was opened. */
+typedef struct qvl_cache_stats {
+    int64_t memory_hits, disk_hits;
+    int64_t shared;  /* encoded by another request at the same time */
+    int64_t encoded; /* not found anywhere */
+    int64_t evicted; /* from memory */
+    int64_t dropped; /* bad entries on disk */
+    int64_t memory_entries, memory_bytes, memory_budget;
+    bool disk; /* the folder is in use */
+    int64_t disk_entries, disk_bytes, disk_budget;
+} qvl_cache_stats;
+
+QVL_API qvl_status qvl_cache_get_stats(qvl_cache *cache, qvl_cache_stats *stats, qvl_error *error);
+/* Reads all entries of the folder, and drops bad ones. */
+QVL_API qvl_status qvl_cache_verify(qvl_cache *cache, int64_t *good, int64_t *bad, qvl_error *error);
+/* Forgets everything, in memory and on disk. */
+QVL_API qvl_status qvl_cache_clear(qvl_cache *cache, qvl_error *error);
+
+/* From now on qvl_encode and qvl_prompt_build look there first (NULL: no more). Needs the tower's fingerprint, so the
+ * first time for a model all of its tower is read, unless the cache's folder remembers it (qvl_model_fingerprint).
+ * Calls with a tap or a profile never use it. The cache must stay open until the session is closed. */
+QVL_API qvl_status qvl_session_use_cache(qvl_session *session, qvl_cache *cache, qvl_error *error);
+
 typedef enum qvl_input_kind {
-    QVL_INPUT_FILE = 0,  /* path */
-    QVL_INPUT_BYTES = 1, /* a whole encoded picture in memory: bytes, byte_count */
-    QVL_INPUT_RGB8 = 2   /* pixels: bytes = height rows of width RGB triples, row_stride bytes apart */
+    QVL_INPUT_FILE = 0,  /* path of a picture or a clip; which, its content says */
+    QVL_INPUT_BYTES = 1, /* a whole encoded picture or clip in memory: bytes, byte_count */
+    QVL_INPUT_RGB8 = 2,  /* pixels: bytes = height rows of width RGB triples, row_stride bytes apart */
+    QVL_INPUT_FRAMES = 3 /* a clip as a list of pictures of one size, with times; used whole, never sampled */
 } qvl_input_kind;
 
-/* One picture. Nothing is copied or kept beyond the call it is passed to. */
+/* One picture or clip. Nothing is copied or kept beyond the call it is passed to. */
 typedef struct qvl_input {
     qvl_input_kind kind;
     const char *name; /* QVL_INPUT_FILE: the path. Otherwise a name for messages, may be NULL */
@@ -227,7 +281,17 @@ typedef struct qvl_input {
     size_t byte_count;     /* QVL_INPUT_RGB8: 0, or at least what the rows take */
     int64_t width, height; /* QVL_INPUT_RGB8 only, >= 1 */
     size_t row_stride;     /* QVL_INPUT_RGB8 only; 0 means 3*width */
-    qvl_limits limits;     /* of this picture, before those of options and folder; each works alone, 0: unset */
+    qvl_limits limits;     /* of this picture, before those of options and folder; each works alone, 0: unset. Of a
+                              clip: areas times frames */
+    /* QVL_INPUT_FRAMES only: */
+    const struct qvl_input *frames; /* [frame_count] of the other kinds, each a picture */
+    size_t frame_count;             /* >= 1 */
+    const double *seconds;  /* [frame_count] when each is shown, not decreasing; NULL: by indices and rate */
+    const int64_t *indices; /* [frame_count] their numbers in the source, not decreasing; NULL: 0, 1, 2, ... */
+    double rate;            /* frames a second of the source: frame i is shown at index / rate; 0: unknown */
+    /* Clips only: what is set here comes before the options. */
+    double fps;
+    int64_t num_frames, min_frames, max_frames; /* 0: unset */
 } qvl_input;
 
 /* Policies say how a file's pixels become RGB8. The first value of each is the default, what a person who looks at
@@ -247,13 +311,19 @@ typedef enum qvl_gray16 {
     QVL_GRAY16_SATURATE = 1 /* 16-bit grey above 255 becomes 255, which is white for nearly every picture */
 } qvl_gray16;
 
+typedef enum qvl_animation {
+    QVL_ANIMATION_FIRST = 0, /* an animated GIF or WebP is the picture of its first composed frame */
+    QVL_ANIMATION_CLIP = 1   /* ... is a video where videos are read, with the times it has */
+} qvl_animation;
+
 typedef struct qvl_media_options {
     size_t size;
-    int64_t max_pixels; /* a picture whose header says more is refused; default, and 0: 178,956,970 */
+    int64_t max_pixels; /* a picture or frame whose header says more is refused; default, and 0: 178,956,970 */
     qvl_orientation orientation;
     qvl_alpha alpha;
     uint8_t alpha_colour[3]; /* default white */
     qvl_gray16 gray16;
+    qvl_animation animation;
 } qvl_media_options;
 
 QVL_API void qvl_media_options_init(qvl_media_options *options);
@@ -293,6 +363,39 @@ typedef struct qvl_profile {
     double seconds[QVL_STAGE_COUNT];
 } qvl_profile;
 
+/* What happens to a clip with fewer frames than a temporal patch has: mostly, with one frame. */
+typedef enum qvl_single_frame {
+    QVL_SINGLE_FRAME_REPEAT = 0, /* the last frame is repeated first; the size is then that of a clip so long */
+    QVL_SINGLE_FRAME_REFUSE = 1  /* an error, as transformers has it */
+} qvl_single_frame;
+
+/* Where the times of a file's frames come from. */
+typedef enum qvl_clip_times {
+    QVL_TIMES_TRUE = 0, /* index / rate; of files whose rate varies, when the file shows each frame */
+    QVL_TIMES_RATE = 1  /* always index / average rate, as transformers has it */
+} qvl_clip_times;
+
+/* Whether a frame's size has a limit of its own: the smaller of max_frame_tokens and an even share of max_pixels. */
+typedef enum qvl_frame_cap {
+    QVL_FRAME_CAP_FOLDER =
+        0, /* as the folder's cap_pixels_per_frame says; off without it, as in transformers 5.23 */
+    QVL_FRAME_CAP_OFF = 1,
+    QVL_FRAME_CAP_ON = 2
+} qvl_frame_cap;
+
+/* Which frames of a clip are taken, and how large they become (docs/VIDEO.md). All zero is the default. */
+typedef struct qvl_clip_options {
+    double fps;                     /* frames to take a second; 0: the folder's */
+    int64_t num_frames;             /* exactly so many, from first to last; 0: by fps. Not with fps */
+    int64_t min_frames, max_frames; /* bounds of what fps gives; 0: the folder's */
+    int64_t min_pixels, max_pixels; /* limits of frames x height x width; 0: the folder's; each works alone */
+    qvl_frame_cap frame_cap;
+    int64_t max_frame_tokens; /* of frame_cap; 0: the folder's */
+    double assumed_rate;      /* frames a second of clips that do not say; 0: those are refused */
+    qvl_single_frame single_frame;
+    qvl_clip_times times;
+} qvl_clip_options;
+
 typedef struct qvl_preprocess_options {
     size_t size;
     qvl_preset preset;
@@ -301,9 +404,19 @@ typedef struct qvl_preprocess_options {
     int64_t width, height;          /* 0: smart_resize; else the exact size, multiples of patch x merge */
     qvl_profile *profile;           /* may be NULL; receives the stages up to patch rows */
     qvl_media_options media;        /* how inputs become RGB8; not for pictures that are RGB8 already */
+    qvl_clip_options clip;          /* of clips; limits above are of pictures, width and height of both */
 } qvl_preprocess_options;
 
 QVL_API void qvl_preprocess_options_init(qvl_preprocess_options *options);
+
+struct qvl_item;
+struct qvl_features;
+
+/* Temporal group number `group` of input number `input` is encoded (a picture has one, 0): features are its own, item
+ * is that of the whole input. Both are valid during the call only. Groups come in order, in the thread that encodes.
+ * Return false to cancel. */
+typedef bool (*qvl_group_fn)(size_t input, int64_t group, const struct qvl_item *item,
+                             const struct qvl_features *features, void *user);
 
 typedef struct qvl_encode_options {
     size_t size;
@@ -312,6 +425,8 @@ typedef struct qvl_encode_options {
     qvl_progress_fn progress; /* may be NULL */
     void *progress_user;
     qvl_profile *profile; /* may be NULL; receives the stages from patch rows on */
+    qvl_group_fn group;   /* may be NULL; qvl_encode hands groups out by it as they are done. Not with a tap */
+    void *group_user;
 } qvl_encode_options;
 
 QVL_API void qvl_encode_options_init(qvl_encode_options *options);
@@ -325,6 +440,28 @@ typedef struct qvl_stored {
     int64_t decode_bytes;  /* about what decoding takes beside the file's bytes and the RGB pixels */
 } qvl_stored;
 
+/* Which frames of a clip were taken, and when they are shown. Lives as long as the result it belongs to. */
+typedef struct qvl_clip_info {
+    int64_t frame_count;    /* frames taken, padding not counted */
+    const int64_t *indices; /* [frame_count] their numbers in the source, from 0 */
+    const double *seconds;  /* [frame_count] when each is shown */
+    int64_t group_count;    /* grid.t */
+    const double
+        *timestamps; /* [group_count] the second in each group's label: the mean of its first and last frame */
+    int64_t source_frames; /* frames of the source; of a list, its length */
+    double rate;           /* frames a second of the source, assumed ones too; 0: times were given in seconds */
+    bool rate_assumed;     /* the source did not say; options.clip.assumed_rate was taken */
+    bool variable_rate;    /* of a file: its frames are not evenly spaced */
+    double sampled_fps;    /* frames a second that were asked for; 0: nothing was sampled by it */
+    qvl_limits limits;     /* in force, of frames x height x width; zero where the options give the exact size */
+} qvl_clip_info;
+
+/* How many of an item's temporal groups went through the tower in this call, and how many had their features in a
+ * cache. All 0 where nothing was encoded. A picture is one group. */
+typedef struct qvl_origin {
+    int64_t encoded, memory, disk;
+} qvl_origin;
+
 /* Where an item of a result comes from, and what became of it. */
 typedef struct qvl_item {
     qvl_grid grid;
@@ -332,6 +469,8 @@ typedef struct qvl_item {
     int64_t source_width, source_height; /* as decoded, upright; 0 where unknown */
     int64_t width, height;               /* after resizing, in pixels; 0 where unknown */
     qvl_stored stored;
+    const qvl_clip_info *clip; /* NULL: a picture. Freed with the result */
+    qvl_origin origin;
 } qvl_item;
 
 /* One row per merged patch block, items after one another, each in raster order of its blocks, t groups in turn.
@@ -344,9 +483,14 @@ typedef struct qvl_features {
     void *deepstack[QVL_MAX_DEEPSTACK]; /* each [tokens, width], in block order */
     size_t item_count;
     qvl_item *items;
+    struct qvl_shared_features *shared; /* what the arrays belong to if others show them too; NULL in features that
+                                           callers make */
 } qvl_features;
 
-/* count pictures, at least one, to features. *features belongs to the caller: qvl_features_free. */
+/* count pictures, at least one, to features. *features belongs to the caller: qvl_features_free.
+ * From the second temporal group on, reading and resizing run ahead in a thread of their own; the first input that
+ * fails, in order, is the error. With a session's cache what is in it is not encoded again: items say where their
+ * features came from. */
 QVL_API qvl_status qvl_encode(qvl_session *session, const qvl_input *inputs, size_t count,
                               const qvl_preprocess_options *preprocess, const qvl_encode_options *options,
                               qvl_features *features, qvl_error *error);
@@ -422,15 +566,15 @@ typedef struct qvl_work {
 QVL_API qvl_status qvl_vision_work(const qvl_model *model, const qvl_grid *grids, size_t grid_count,
                                    qvl_work *work, qvl_error *error);
 
-/* Bytes that encoding allocates, apart from small things. Weights stay; pictures are read and resized one after
- * the other, then the tower runs. */
+/* Bytes that qvl_encode allocates, apart from small things. Weights stay. Inputs are read, resized and encoded one
+ * temporal group at a time; of several groups the next ones are read meanwhile. */
 typedef struct qvl_memory {
     int64_t weights;  /* packed, in the compute dtype */
     int64_t pictures; /* most of one picture at a time: its file, its pixels, the resized ones */
-    int64_t patches;  /* patch rows of all pictures */
-    int64_t scratch;  /* of the tower: qvl_vision_scratch */
+    int64_t patches;  /* patch rows of the largest group */
+    int64_t scratch;  /* of the tower for it: qvl_vision_scratch */
     int64_t features; /* the result */
-    int64_t peak;     /* the most there is at one time */
+    int64_t peak;     /* the most there is at one time, caches aside */
 } qvl_memory;
 
 /* What becomes of one picture, and what it costs. */
@@ -594,9 +738,10 @@ typedef struct qvl_prompter qvl_prompter;
 
 typedef struct qvl_prompter_options {
     size_t size;
-    const char *template_text; /* a template to use instead of the folder's; NULL */
-    const char *template_name; /* which of the folder's templates, where it has named ones; NULL: the default, or
+    const char *template_text;   /* a template to use instead of the folder's; NULL */
+    const char *template_name;   /* which of the folder's templates, where it has named ones; NULL: the default, or
                                   tool_use for chats with tools */
+    const char *template_source; /* what messages call template_text, such as its file; NULL: "template" */
 } qvl_prompter_options;
 
 QVL_API void qvl_prompter_options_init(qvl_prompter_options *options);
@@ -621,9 +766,11 @@ typedef struct qvl_medium {
     const qvl_input *input;       /* a picture to read */
     const qvl_patches *patches;   /* patch rows of one item */
     const qvl_features *features; /* of one item, encoded before with this model and its dtype */
-    const char *key;          /* of patches and features: 64 hex digits for what they show, such as the key of an
+    const char *key; /* of patches and features: 64 hex digits for what they show, such as the key of an
                                      earlier prompt's item; NULL: their values are hashed */
-    const double *timestamps; /* of a video: the second of each temporal group, grid.t of them */
+    const double
+        *timestamps; /* of a video in patches or features: the second of each temporal group, grid.t of them;
+                                 NULL: those of its item, if that has them */
     size_t timestamp_count;
 } qvl_medium;
 
@@ -781,6 +928,257 @@ QVL_API qvl_status qvl_prompt_identity(const qvl_model *model, const qvl_prompt 
 QVL_API qvl_status qvl_rope_index(const int64_t *token_types, int64_t length, const qvl_grid *image_grids,
                                   size_t image_count, const qvl_grid *video_grids, size_t video_count,
                                   int64_t merge, int64_t *position_ids, int64_t *rope_delta, qvl_error *error);
+
+/* -------------------------------------------------------------------------------------------- ring 2: answers */
+
+/* The language model of a folder (docs/LANGUAGE_MODEL.md). Its weights stay where they lie, in the mapped files.
+ * Immutable once open; may be shared by threads. */
+typedef struct qvl_lm qvl_lm;
+
+typedef struct qvl_lm_options {
+    size_t size;
+} qvl_lm_options;
+
+QVL_API void qvl_lm_options_init(qvl_lm_options *options);
+
+/* What a language model is. Strings live as long as it is open. */
+typedef struct qvl_lm_info {
+    const char *model_type; /* config.json's own: "qwen3_vl", ... */
+    int32_t layers, hidden_size, intermediate_size, heads, kv_heads, head_dim;
+    int32_t vocab_size;                 /* rows of logits */
+    int64_t max_positions;              /* entries that a sequence may have */
+    int32_t experts, experts_per_token; /* 0: dense */
+    int32_t expert_intermediate_size;
+    float rope_theta;
+    bool tied;                 /* logits are made with the token embeddings */
+    const char *weight_types;  /* of the matrices: "BF16", "U32 (MLX, 4 bits)", ... or "mixed" */
+    const char *tensor_prefix; /* naming generation: "model.language_model.", ... */
+    int64_t parameter_count;
+    int64_t weight_bytes;  /* of all its tensors, as stored */
+    int64_t decode_bytes;  /* of those, what one decoded token reads */
+    int64_t cache_bytes;   /* of keys and values, per entry */
+    int32_t linear_layers; /* those of linear attention, which have a state instead; 0 in Qwen3-VL */
+    int64_t state_bytes;   /* of all their states, per sequence, however long */
+    qvl_dtype cache_dtype; /* F32 in f32 mode, BF16 in bf16 mode */
+} qvl_lm_info;
+
+/* Reads text_config and finds the tensors. QVL_OPEN_CONFIG is enough of a model, whose dtype, threads and kernels
+ * are used; it must stay open. What is not supported is refused by name and value.
+ * *lm belongs to the caller: qvl_lm_close. */
+QVL_API qvl_status qvl_lm_open(const qvl_model *model, const qvl_lm_options *options, qvl_lm **lm,
+                               qvl_error *error);
+/* Accepts NULL and a pointer to NULL; nulls the pointer. All sequences must be closed before. */
+QVL_API void qvl_lm_close(qvl_lm **lm);
+QVL_API const qvl_lm_info *qvl_lm_get_info(const qvl_lm *lm);
+
+/* What a language model knows of one conversation: keys and values of every entry, and the offset of positions.
+ * One owner at a time. */
+typedef struct qvl_sequence qvl_sequence;
+
+typedef struct qvl_sequence_options {
+    size_t size;
+    int64_t max_length; /* entries; 0 (default): the model's max_positions. Memory is taken as entries come */
+    int64_t chunk;      /* entries of a prefill that go through the layers at once, 1..4096; default 1024. Results
+                           do not depend on it (docs/LANGUAGE_MODEL.md says how far) */
+    int64_t
+        snapshot_bytes; /* of hybrid models: most that snapshots of linear attention may take (see marks below);
+                               default 2^30, 0: none are kept */
+} qvl_sequence_options;
+
+QVL_API void qvl_sequence_options_init(qvl_sequence_options *options);
+/* A max_length above the model's, or one that this machine's memory cannot hold, is refused with the numbers.
+ * *sequence belongs to the caller: qvl_sequence_close. */
+QVL_API qvl_status qvl_sequence_open(const qvl_lm *lm, const qvl_sequence_options *options,
+                                     qvl_sequence **sequence, qvl_error *error);
+QVL_API void qvl_sequence_close(qvl_sequence **sequence);
+/* Entries so far. */
+QVL_API int64_t qvl_sequence_length(const qvl_sequence *sequence);
+/* The position of the next entry, on all axes, is its number plus this. */
+QVL_API int64_t qvl_sequence_rope_delta(const qvl_sequence *sequence);
+/* Bytes its state takes; what it shares with forks is counted by each. */
+QVL_API int64_t qvl_sequence_bytes(const qvl_sequence *sequence);
+
+typedef struct qvl_decode_options {
+    size_t size;
+    qvl_tap_fn tap; /* may be NULL; sees every stage of every chunk, and the logits of all its rows */
+    void *tap_user;
+    qvl_progress_fn progress; /* called after every layer; may be NULL. In entries times layers */
+    void *progress_user;
+    const int64_t
+        *marks; /* [mark_count] entries, in any order, that truncation may want to come back to: a prefill
+                             keeps a snapshot there in hybrid models, whose state cannot be cut back; the least recently
+                             used goes when snapshot_bytes are full. Others ignore them */
+    size_t mark_count;
+} qvl_decode_options;
+
+QVL_API void qvl_decode_options_init(qvl_decode_options *options);
+
+/* Entries first .. prompt->length - 1 of a built prompt of the same model and dtype. first must be the sequence's
+ * length: what is before is taken as given. logits: [vocab_size] of the last entry; may be NULL. A call that fails
+ * or is cancelled leaves the sequence as it was. Logits that are not finite are QVL_ERROR_NUMERIC. */
+QVL_API qvl_status qvl_sequence_prefill(qvl_sequence *sequence, const qvl_prompt *prompt, int64_t first,
+                                        const qvl_decode_options *options, float *logits, qvl_error *error);
+/* One token more, 0 <= token < the rows of the embedding table. */
+QVL_API qvl_status qvl_sequence_step(qvl_sequence *sequence, int64_t token, const qvl_decode_options *options,
+                                     float *logits, qvl_error *error);
+/* A copy that goes its own way from here; whole pages of the cache stay shared. *copy belongs to the caller. */
+QVL_API qvl_status qvl_sequence_fork(const qvl_sequence *sequence, qvl_sequence **copy, qvl_error *error);
+/* The most entries, at most length, that truncation can keep: length itself, but in hybrid models only the sequence's
+ * own length, a snapshot's, or 0. */
+QVL_API int64_t qvl_sequence_reachable(const qvl_sequence *sequence, int64_t length);
+/* Keeps the first length entries, which must be reachable. rope_delta: of what is left (qvl_prompt_delta_at). */
+QVL_API qvl_status qvl_sequence_truncate(qvl_sequence *sequence, int64_t length, int64_t rope_delta,
+                                         qvl_error *error);
+
+/* How a token is chosen from the logits: transformers' names and rules, docs/ASK.md has them. */
+typedef struct qvl_sampling {
+    size_t size;
+    bool do_sample;            /* false (default): the largest logit, of equals the lowest id */
+    double temperature;        /* default 1; 0: as without do_sample */
+    int32_t top_k;             /* 0 (default): all */
+    double top_p, min_p;       /* 0..1; 1 and 0 (the defaults): all */
+    double repetition_penalty; /* > 0, 1 (default): none. For tokens of prompt and answer */
+    double presence_penalty;   /* 0 (default): none. For tokens of the answer */
+    uint64_t seed;             /* an equal one, with equal logits, gives the same tokens on every machine */
+} qvl_sampling;
+
+QVL_API void qvl_sampling_init(qvl_sampling *sampling);
+
+/* A token and the logarithm of its probability, as the model has it: before penalties, temperature and limits. */
+typedef struct qvl_logprob {
+    int32_t id; /* -1: none */
+    float logprob;
+} qvl_logprob;
+
+/* One token of an answer, as soon as it is there. */
+typedef struct qvl_answer_token {
+    int32_t id;
+    float logprob; /* 0 unless asked for */
+    const char
+        *text; /* what of the answer's text is now certain: byte_count bytes and a NUL, whole characters. What
+                         could begin a stop string comes later, or not at all */
+    size_t byte_count;
+    bool thinking; /* the text belongs to the thinking, not to the answer */
+} qvl_answer_token;
+
+/* Return false to end the answer here. */
+typedef bool (*qvl_token_fn)(const qvl_answer_token *token, void *user);
+
+#define QVL_MAX_TOP_LOGPROBS 20
+
+typedef struct qvl_generate_options {
+    size_t size;
+    qvl_sampling sampling;
+    int64_t max_new_tokens;  /* 0 (default): as many as there is room for; more than that is refused */
+    const char *const *stop; /* the answer ends once one of these texts is complete, before it; none empty */
+    size_t stop_count;
+    bool logprobs;        /* of the answer's tokens */
+    int32_t top_logprobs; /* 0..QVL_MAX_TOP_LOGPROBS: of the most likely ones at each place */
+    qvl_token_fn token;   /* may be NULL */
+    void *token_user;
+    qvl_progress_fn progress; /* may be NULL. While the prompt is read: in entries times layers; then after every
+                                 layer with done and total 0. False ends the answer with what there is of it */
+    void *progress_user;
+} qvl_generate_options;
+
+QVL_API void qvl_generate_options_init(qvl_generate_options *options);
+/* The same, then what the folder's generation_config.json says of sampling and max_new_tokens; where it is silent,
+ * transformers' values (top_k 50). Other settings of it that would change an answer are a note. */
+QVL_API qvl_status qvl_generate_options_read(const qvl_prompter *prompter, qvl_generate_options *options,
+                                             qvl_error *error);
+
+/* A sequence that answers, and knows what it holds: of the next prompt it reads only what is new. One owner. */
+typedef struct qvl_generator qvl_generator;
+
+/* options: of its sequence. lm and prompter are of one folder and stay open.
+ * *generator belongs to the caller: qvl_generator_close. */
+QVL_API qvl_status qvl_generator_open(const qvl_lm *lm, const qvl_prompter *prompter,
+                                      const qvl_sequence_options *options, qvl_generator **generator,
+                                      qvl_error *error);
+/* Accepts NULL and a pointer to NULL; nulls the pointer. */
+QVL_API void qvl_generator_close(qvl_generator **generator);
+
+typedef struct qvl_generator_info {
+    int64_t max_length; /* entries, of prompt and answer */
+    int64_t held;       /* entries the sequence holds now */
+    int64_t bytes;      /* that its state takes */
+    size_t
+        stop_count; /* tokens that end an answer: those of generation_config.json, config.json and the tokenizer */
+    const int32_t *stop_tokens; /* ascending; live as long as the generator */
+} qvl_generator_info;
+
+QVL_API void qvl_generator_get_info(const qvl_generator *generator, qvl_generator_info *info);
+
+/* Why an answer ended. */
+typedef enum qvl_finish {
+    QVL_FINISH_TOKEN = 0,    /* a stop token */
+    QVL_FINISH_STRING = 1,   /* a stop string */
+    QVL_FINISH_LENGTH = 2,   /* max_new_tokens, or no more room */
+    QVL_FINISH_CANCELLED = 3 /* a callback returned false */
+} qvl_finish;
+
+/* "stop", "stop", "length", "cancelled": OpenAI's words. Static string; NULL outside the enum. */
+QVL_API const char *qvl_finish_name(qvl_finish finish);
+
+/* Why no more of a sequence was used again. */
+typedef enum qvl_difference {
+    QVL_DIFFERENCE_NONE = 0, /* all of it that the prompt has room for was */
+    QVL_DIFFERENCE_TEXT = 1, /* there the prompt has another token */
+    QVL_DIFFERENCE_MEDIA = 2 /* there it has another picture or clip, or one without a key */
+} qvl_difference;
+
+/* "none", "text", "media". Static string; NULL outside the enum. */
+QVL_API const char *qvl_difference_name(qvl_difference difference);
+
+typedef struct qvl_answer {
+    char *text; /* without special tokens, thinking and the stop string; text_length bytes and a NUL */
+    size_t text_length;
+    char *reasoning; /* what stood between <think>, which may have been the prompt's, and </think>; NULL: nothing.
+                        reasoning_length bytes and a NUL */
+    size_t reasoning_length;
+    int64_t count;
+    int32_t *ids;      /* [count], the stop token included */
+    float *logprobs;   /* [count]; NULL unless asked for */
+    int32_t top_count; /* top_logprobs of the options */
+    qvl_logprob *top;  /* [count, top_count], most likely first; NULL unless asked for */
+    qvl_finish finish;
+    int64_t prompt_tokens;      /* entries of the prompt */
+    int64_t reused_tokens;      /* of those, what the sequence held already */
+    qvl_difference difference;  /* where that ended */
+    double prefill_seconds;     /* reading the rest */
+    double first_token_seconds; /* from the call to the first token */
+    double decode_seconds;      /* from the first token to the last */
+} qvl_answer;
+
+/* What qvl_generate would refuse, asked before pictures are encoded: of prompt only its length counts, so a plan is
+ * enough. */
+QVL_API qvl_status qvl_generate_check(const qvl_generator *generator, const qvl_prompt *prompt,
+                                      const qvl_generate_options *options, qvl_error *error);
+/* Answers a built prompt. What the sequence holds of it already, the same ids and the same pictures by their keys, is
+ * kept; the rest of the sequence goes. An answer that a callback ended is no error. After an error the generator can be
+ * used on. *answer belongs to the caller: qvl_answer_free. */
+QVL_API qvl_status qvl_generate(qvl_generator *generator, const qvl_prompt *prompt,
+                                const qvl_generate_options *options, qvl_answer *answer, qvl_error *error);
+/* Accepts NULL and an empty struct; empties it. */
+QVL_API void qvl_answer_free(qvl_answer *answer);
+
+/* ---- measuring */
+
+/* How fast a language model is, and what it could be. Medians. */
+typedef struct qvl_lm_times {
+    int64_t rows;           /* of one prefill */
+    double prefill_seconds; /* of them, logits of the last one included */
+    double step_seconds;    /* one token at the end of that prefill */
+    int64_t step_bytes;     /* of weights, keys and values that it reads */
+    double read_rate;       /* bytes per second in which all threads read the same weights, adding them up */
+    double product_flops;   /* of the matrix products of one layer at `rows` rows */
+    double product_seconds; /* as the prefill runs them, with weights where they lie */
+    double packed_seconds;  /* with weights that were packed before, as the tower's are */
+} qvl_lm_times;
+
+/* rows 2..4096; every time is taken runs times, taking turns. */
+QVL_API qvl_status qvl_bench_lm(const qvl_lm *lm, int64_t rows, int32_t runs, qvl_lm_times *times,
+                                qvl_error *error);
 
 /* ----------------------------------------------------------------------------------- ring 3: pure helpers, files */
 

@@ -2,8 +2,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "media/media.h"
-#include "model/model.h"
+#include "preprocess/clip.h"
 #include "preprocess/geometry.h"
 #include "preprocess/resample.h"
 #include "vision/position.h"
@@ -81,78 +80,104 @@ static size_t picture_bytes(const qvl_input *input, const qvl_item *item, qvl_pr
     return sum(pixels, larger(decoding, resizing));
 }
 
-static qvl_status tower_scratch(const qvl_model *model, const qvl_plan *plan, size_t *bytes, qvl_error *error) {
-    qvl_grid *grids = qvl_alloc(plan->item_count, sizeof *grids);
-    if (!grids) return qvl_fail_memory(error, "grids", plan->item_count, sizeof *grids);
-    for (size_t i = 0; i < plan->item_count; i++) grids[i] = plan->items[i].item.grid;
-    qvl_status status = qvl_vision_scratch(model, grids, plan->item_count, bytes, error);
-    qvl_free(grids);
-    return status;
+/* The most of anything there is at a time. */
+typedef struct most {
+    size_t picture;  /* being read */
+    size_t resized;  /* of one group */
+    size_t rows;     /* patch rows of one group */
+    size_t scratch;  /* of the tower for one group */
+    size_t features; /* of one group */
+    int64_t groups;  /* of all inputs */
+} most;
+
+static size_t features_bytes(const qvl_model *model, int64_t tokens, size_t arrays) {
+    size_t element = qvl_dtype_bits(qvl_compute_dtype(model->compute)) / 8;
+    return product(product((size_t)tokens, (size_t)model->config.vision.out_hidden_size), element * arrays);
 }
 
-/* reading: the most there is at one time until all patch rows are made. */
-static qvl_status plan_memory(const qvl_model *model, size_t reading, size_t pictures, qvl_plan *plan,
-                              qvl_error *error) {
+static qvl_status add_to_most(const qvl_model *model, const qvl_input *input, const qvl_item *item,
+                              qvl_preset preset, most *m, qvl_error *error) {
     const qvl_vision_config *c = &model->config.vision;
+    const qvl_grid group = {1, item->grid.h, item->grid.w};
     size_t scratch;
-    qvl_status status = tower_scratch(model, plan, &scratch, error);
+    qvl_status status = qvl_vision_scratch(model, &group, 1, &scratch, error);
     if (status) return status;
-    size_t weights = qvl_tower_bytes(model->compute, c);
-    size_t patches = product(product((size_t)plan->rows, (size_t)qvl_patch_columns(c)), sizeof(float));
-    size_t element = qvl_dtype_bits(qvl_compute_dtype(model->compute)) / 8;
-    size_t features = product(product((size_t)plan->tokens, (size_t)c->out_hidden_size),
-                              element * (1 + (size_t)c->deepstack_count));
-    size_t tower = sum(patches, sum(scratch, features));
+    size_t frames = item->clip ? (size_t)c->temporal_patch_size : 1;
+    size_t row = (size_t)qvl_patch_columns(c) * sizeof(float);
+    size_t arrays = 1 + (size_t)c->deepstack_count;
+    m->picture = larger(m->picture, picture_bytes(input, item, preset));
+    m->resized = larger(m->resized, product(product((size_t)item->width, (size_t)item->height), 3 * frames));
+    m->rows = larger(m->rows, product((size_t)(group.h * group.w), row));
+    m->scratch = larger(m->scratch, scratch);
+    m->features = larger(m->features, features_bytes(model, item->tokens / item->grid.t, arrays));
+    m->groups += item->grid.t;
+    return QVL_OK;
+}
+
+/* One group by itself is read, cut into rows and encoded, one after the other. Of several, one is read and up to two
+ * lie ready while the tower runs; and its features are put behind those that are there, which may move to a larger
+ * place for that, array by array. */
+static void plan_memory(const qvl_model *model, const most *m, qvl_plan *plan) {
+    size_t arrays = 1 + (size_t)model->config.vision.deepstack_count;
+    size_t weights = qvl_tower_bytes(model->compute, &model->config.vision);
+    size_t features = features_bytes(model, plan->tokens, arrays);
+    size_t tower = sum(m->rows, sum(m->scratch, features));
+    size_t peak = larger(m->picture, larger(sum(m->resized, m->rows), tower));
+    if (m->groups > 1) {
+        size_t moved = plan->item_count > 1 ? features_bytes(model, plan->tokens, 1) : 0;
+        peak = sum(sum(tower, m->features), sum(moved, sum(m->picture, product(2, m->resized))));
+    }
     plan->memory = (qvl_memory){
         .weights = to_int(weights),
-        .pictures = to_int(pictures),
-        .patches = to_int(patches),
-        .scratch = to_int(scratch),
+        .pictures = to_int(m->picture),
+        .patches = to_int(m->rows),
+        .scratch = to_int(m->scratch),
         .features = to_int(features),
-        .peak = to_int(sum(weights, larger(reading, tower))),
+        .peak = to_int(sum(weights, peak)),
     };
-    return QVL_OK;
 }
 
 /* ---- the dry run */
 
 static qvl_status plan_item(const qvl_model *model, const qvl_input *input, const qvl_preprocess_options *options,
                             qvl_plan_item *planned, qvl_error *error) {
-    qvl_preprocess_options own = qvl_picture_options(options, input);
-    qvl_image image;
-    qvl_status status = qvl_image_probe(input, &own.media, &image, error);
+    qvl_reader *reader;
+    qvl_status status = qvl_reader_open(model, NULL, input, QVL_READ_ANY, options, &reader, error);
     if (status) return status;
-    status = qvl_picture_place(&model->config, &own, &image, &planned->item, error);
-    if (!status && !own.width) status = qvl_effective_limits(&model->config, &own, &planned->limits, error);
-    if (status) return input->name ? qvl_error_prefix(error, status, input->name) : status;
-    planned->rows = planned->item.grid.h * planned->item.grid.w;
-    planned->work = grid_work(&model->config.vision, planned->item.grid);
+    status = qvl_item_copy(qvl_reader_item(reader), &planned->item, error);
+    qvl_reader_close(&reader);
+    if (status) return status;
+    const qvl_item *item = &planned->item;
+    qvl_preprocess_options own = qvl_picture_options(options, input);
+    if (item->clip)
+        planned->limits = item->clip->limits;
+    else if (!own.width)
+        status = qvl_effective_limits(&model->config, &own, &planned->limits, error);
+    if (status) return status;
+    if (__builtin_mul_overflow(item->grid.t * item->grid.h, item->grid.w, &planned->rows))
+        return qvl_fail(error, QVL_ERROR_LIMIT, "a clip makes more than %d patch rows", INT32_MAX);
+    planned->work = grid_work(&model->config.vision, item->grid);
     return QVL_OK;
 }
 
 static qvl_status plan_inputs(const qvl_model *model, const qvl_input *inputs, size_t count,
                               const qvl_preprocess_options *options, qvl_plan *plan, qvl_error *error) {
-    size_t row = (size_t)qvl_patch_columns(&model->config.vision) * sizeof(float), reading = 0, pictures = 0;
+    most m = {0};
     for (size_t i = 0; i < count; i++) {
         qvl_plan_item *planned = &plan->items[i];
         qvl_status status = plan_item(model, &inputs[i], options, planned, error);
+        plan->item_count = i + 1; /* a half-planned one is freed too */
         if (status) return status;
         if (planned->rows > INT32_MAX - plan->rows)
             return qvl_fail(error, QVL_ERROR_LIMIT, "the pictures make more than %d patch rows", INT32_MAX);
-        /* Of the picture only the resized one is left when its rows are made. They are moved to a larger array for
-         * each picture: for a moment there are old and new ones. */
-        size_t picture = picture_bytes(&inputs[i], &planned->item, options->preset);
-        size_t resized = product(product((size_t)planned->item.width, (size_t)planned->item.height), 3);
-        size_t rows = product(2 * (size_t)plan->rows + (size_t)planned->rows, row);
-        reading = larger(reading, sum(picture, product((size_t)plan->rows, row)));
-        reading = larger(reading, sum(resized, rows));
-        pictures = larger(pictures, picture);
+        status = add_to_most(model, &inputs[i], &planned->item, options->preset, &m, error);
+        if (status) return status;
         plan->rows += planned->rows;
         plan->tokens += planned->item.tokens;
         plan->work = add_work(plan->work, planned->work);
-        plan->item_count = i + 1;
     }
-    return plan_memory(model, reading, pictures, plan, error);
+    plan_memory(model, &m, plan);
+    return QVL_OK;
 }
 
 qvl_status qvl_plan_inputs(const qvl_model *model, const qvl_input *inputs, size_t count,
@@ -173,6 +198,7 @@ qvl_status qvl_plan_inputs(const qvl_model *model, const qvl_input *inputs, size
 
 void qvl_plan_free(qvl_plan *plan) {
     if (!plan) return;
+    for (size_t i = 0; i < plan->item_count; i++) qvl_item_clear(&plan->items[i].item);
     qvl_free(plan->items);
     *plan = (qvl_plan){0};
 }

@@ -3,8 +3,8 @@
 # saying which. `oracle` adds what the Python references need, `ci` everything that .ci/run uses.
 set -eu
 
-packages="build-essential cmake pkg-config libcjson-dev libutf8proc-dev libssl-dev libcmocka-dev libpcre2-dev"
-packages="$packages libjpeg62-turbo-dev libpng-dev libwebp-dev libtiff-dev libavcodec-dev"
+packages="build-essential cmake pkg-config libcjson-dev libutf8proc-dev libssl-dev libcmocka-dev libpcre2-dev liblmdb-dev libedit-dev"
+packages="$packages libjpeg62-turbo-dev libpng-dev libwebp-dev libtiff-dev libavformat-dev libavcodec-dev libswscale-dev"
 case ${1:-} in
 "") ;;
 oracle) packages="$packages python3-venv" ;;

@@ -10,7 +10,18 @@
 /* May be called by several threads at once. */
 qvl_status qvl_sha256(const void *bytes, size_t count, uint8_t digest[QVL_SHA256_BYTES], qvl_error *error);
 
+/* Of bytes in several places, as if they were behind one another. */
+typedef struct qvl_part {
+    const void *bytes;
+    size_t count;
+} qvl_part;
+
+qvl_status qvl_sha256_parts(const qvl_part *parts, size_t part_count, uint8_t digest[QVL_SHA256_BYTES],
+                            qvl_error *error);
+
 /* Lower case. */
 void qvl_sha256_print(const uint8_t digest[QVL_SHA256_BYTES], char hex[QVL_SHA256_HEX]);
+/* 64 such digits, and nothing behind them. */
+bool qvl_sha256_is_hex(const char *text);
 
 #endif

@@ -26,6 +26,14 @@ void *qvl_calloc(size_t count, size_t size) {
     return p;
 }
 
+void *qvl_grow(void *old, size_t used, size_t count, size_t size) {
+    void *p = qvl_alloc(count, size);
+    if (!p) return NULL;
+    if (used) memcpy(p, old, used * size);
+    qvl_free(old);
+    return p;
+}
+
 char *qvl_strdup(const char *text) {
     size_t n = strlen(text) + 1;
     char *p = qvl_alloc(n, 1);

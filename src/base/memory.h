@@ -22,6 +22,9 @@ static inline bool qvl_mul_i64(int64_t a, int64_t b, int64_t *out) {
 void *qvl_alloc(size_t count, size_t size);
 /* The same, cleared. */
 void *qvl_calloc(size_t count, size_t size);
+/* A block of count elements that begins with the used ones of old, which is freed; old may be NULL if used is 0.
+ * NULL as for qvl_alloc: then old is as it was. */
+void *qvl_grow(void *old, size_t used, size_t count, size_t size);
 /* A copy of a string; NULL if there is no memory. Free: qvl_free. */
 char *qvl_strdup(const char *text);
 void qvl_free(void *pointer);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "base/pool.h"
 
+#include "base/gate.h"
 #include "base/memory.h"
 
 #include <pthread.h>
@@ -17,7 +18,7 @@ struct qvl_pool {
     pthread_t ids[MAX_THREADS];
     int started; /* helpers that run */
     uint8_t *scratch;
-    pthread_mutex_t turn; /* held for a whole run */
+    qvl_gate turn;        /* held for a whole run; in order, so that no caller of many runs keeps out another */
     pthread_mutex_t lock; /* guards sleeping */
     pthread_cond_t wake, done;
     atomic_uint generation;
@@ -98,7 +99,7 @@ qvl_status qvl_pool_open(int threads, qvl_pool **out, qvl_error *error) {
     qvl_pool *pool = qvl_calloc(1, sizeof *pool);
     if (!pool) return qvl_fail_memory(error, "thread pool", 1, sizeof *pool);
     pool->threads = threads;
-    pthread_mutex_init(&pool->turn, NULL);
+    qvl_gate_open(&pool->turn, 1);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
@@ -131,7 +132,7 @@ void qvl_pool_close(qvl_pool **pointer) {
     pthread_cond_destroy(&pool->done);
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->lock);
-    pthread_mutex_destroy(&pool->turn);
+    qvl_gate_close(&pool->turn);
     qvl_free(pool->scratch);
     qvl_free(pool);
 }
@@ -149,7 +150,7 @@ void qvl_pool_run(qvl_pool *pool, int64_t tasks, qvl_task_fn fn, void *user) {
         for (int64_t task = 0; task < tasks; task++) fn(user, task, 0);
         return;
     }
-    pthread_mutex_lock(&pool->turn);
+    qvl_gate_enter(&pool->turn, NULL);
     pool->tasks = tasks;
     pool->fn = fn;
     pool->user = user;
@@ -167,5 +168,5 @@ void qvl_pool_run(qvl_pool *pool, int64_t tasks, qvl_task_fn fn, void *user) {
     } else {
         work(pool, 0);
     }
-    pthread_mutex_unlock(&pool->turn);
+    qvl_gate_leave(&pool->turn);
 }

@@ -20,6 +20,21 @@ static const qvl_kernels *choose_kernels(uint32_t cpu_mask) {
     return &qvl_kernels_scalar;
 }
 
+static const qvl_delta_kernels *delta_kernels_beside(const qvl_kernels *kernels) {
+    if (kernels == &qvl_kernels_avx512) return &qvl_delta_kernels_avx512;
+    return kernels == &qvl_kernels_avx2 ? &qvl_delta_kernels_avx2 : &qvl_delta_kernels_scalar;
+}
+
+static const qvl_decoder_kernels *decoder_kernels_beside(const qvl_kernels *kernels) {
+    if (kernels == &qvl_kernels_avx512) return &qvl_decoder_kernels_avx512;
+    return kernels == &qvl_kernels_avx2 ? &qvl_decoder_kernels_avx2 : &qvl_decoder_kernels_scalar;
+}
+
+static const qvl_decoder_tiles *decoder_tiles_beside(const qvl_tile_kernels *tiles) {
+    if (!tiles) return NULL;
+    return tiles == &qvl_tile_kernels_amx ? &qvl_decoder_tiles_amx : &qvl_decoder_tiles_avx512bf16;
+}
+
 /* bf16 dot products pay only where they run at full rate: on Intel they have half the FLOPs of f32 multiply-adds
  * (docs/PERFORMANCE.md), and AMX stands beside them. */
 static const qvl_tile_kernels *choose_tiles(uint32_t cpu_mask) {
@@ -41,7 +56,10 @@ qvl_status qvl_compute_open(qvl_pool *pool, qvl_dtype dtype, uint32_t cpu_mask, 
     compute->pool = pool;
     compute->dtype = dtype;
     compute->kernels = choose_kernels(cpu_mask);
+    compute->delta = delta_kernels_beside(compute->kernels);
     compute->tiles = dtype == QVL_BF16 ? choose_tiles(cpu_mask) : NULL;
+    compute->decoder = decoder_kernels_beside(compute->kernels);
+    compute->decoder_tiles = decoder_tiles_beside(compute->tiles);
     compute->backend = compute->tiles ? &qvl_backend_tile : &qvl_backend_float;
     compute->round = dtype == QVL_BF16 && !compute->tiles;
     *out = compute;
@@ -125,7 +143,7 @@ size_t qvl_heads_bytes(const qvl_compute *compute, int64_t rows, int64_t heads, 
 }
 
 size_t qvl_matmul_qkv_scratch(const qvl_compute *compute, int64_t rows, int64_t heads, int64_t head_dim) {
-    return compute->backend->qkv_scratch(rows, heads, head_dim);
+    return compute->backend->qkv_scratch(compute, rows, heads, head_dim);
 }
 
 void qvl_matmul_qkv(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, const float *cosine,

@@ -3,6 +3,8 @@
 #define QVL_COMPUTE_CONTEXT_H
 
 #include "compute/compute.h"
+#include "compute/cpu/decoder_kernels.h"
+#include "compute/cpu/delta_kernels.h"
 #include "compute/cpu/kernels.h"
 #include "compute/cpu/tile_kernels.h"
 
@@ -20,11 +22,21 @@ typedef struct qvl_backend {
     void (*product)(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, qvl_epilogue kind,
                     float *stream, qvl_operand *operand);
     size_t (*heads_bytes)(int64_t rows, int64_t heads, int64_t head_dim, const qvl_segments *segments);
-    size_t (*qkv_scratch)(int64_t rows, int64_t heads, int64_t head_dim);
+    size_t (*qkv_scratch)(const qvl_compute *compute, int64_t rows, int64_t heads, int64_t head_dim);
     void (*matmul_qkv)(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, const float *cosine,
                        const float *sine, const qvl_segments *segments, float *scratch, qvl_heads *out);
     void (*heads_read)(const qvl_heads *in, const qvl_segments *segments, float *q, float *k, float *v);
     void (*attention)(qvl_compute *compute, const qvl_heads *qkv, const qvl_segments *segments, qvl_operand *out);
+    /* Of the decoder (decoder.h). */
+    void (*project)(qvl_compute *compute, const qvl_operand *a, const qvl_projection *projections, int count);
+    size_t (*kv_page_bytes)(const qvl_compute *compute, int64_t kv_heads, int64_t head_dim);
+    void (*kv_store)(qvl_compute *compute, const qvl_kv *kv, int64_t first, int64_t rows, const float *k,
+                     const float *v); /* k, v NULL: zeros */
+    void (*kv_read)(const qvl_compute *compute, const qvl_kv *kv, int64_t first, int64_t count, float *k,
+                    float *v);
+    size_t (*causal_scratch)(int64_t rows, int64_t heads, int64_t kv_heads, int64_t head_dim, int64_t length);
+    void (*causal_attention)(qvl_compute *compute, const qvl_kv *kv, const float *q, int64_t first, int64_t rows,
+                             int64_t heads, float scale, float *scratch, float *out);
 } qvl_backend;
 
 extern const qvl_backend qvl_backend_float, qvl_backend_tile;
@@ -32,8 +44,11 @@ extern const qvl_backend qvl_backend_float, qvl_backend_tile;
 struct qvl_compute {
     qvl_pool *pool;
     const qvl_backend *backend;
-    const qvl_kernels *kernels;    /* float kernels, for every backend */
+    const qvl_kernels *kernels; /* float kernels, for every backend */
+    const qvl_delta_kernels *delta;
+    const qvl_decoder_kernels *decoder;
     const qvl_tile_kernels *tiles; /* NULL with the float backend */
+    const qvl_decoder_tiles *decoder_tiles;
     qvl_dtype dtype;
     bool round; /* bf16 mode with the float backend: operands are rounded */
 };

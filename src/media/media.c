@@ -9,9 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Far above any picture within the pixel limit: a larger file is a mistake (a checkpoint, a film). */
-#define MAX_FILE_BYTES ((size_t)1 << 30)
-
 typedef qvl_status (*read_fn)(const uint8_t *bytes, size_t count, qvl_canvas *canvas);
 
 typedef struct file_format {
@@ -120,7 +117,7 @@ static qvl_status read_encoded(const uint8_t *bytes, size_t count, qvl_canvas *c
 static qvl_status read_file(const char *path, qvl_canvas *canvas) {
     uint8_t *bytes;
     size_t count;
-    qvl_status status = qvl_file_read(path, MAX_FILE_BYTES, &bytes, &count, canvas->error);
+    qvl_status status = qvl_file_read(path, QVL_MAX_FILE_BYTES, &bytes, &count, canvas->error);
     if (status) return status;
     status = read_encoded(bytes, count, canvas);
     qvl_free(bytes);
@@ -164,9 +161,13 @@ static qvl_status read_input(const qvl_input *input, qvl_canvas *canvas) {
         return read_encoded(input->bytes, input->byte_count, canvas);
     case QVL_INPUT_RGB8:
         return copy_pixels(input, canvas);
+    case QVL_INPUT_FRAMES:
+        return qvl_fail(canvas->error, QVL_ERROR_ARGUMENT, "%.400s: a list of frames is a clip, not a picture",
+                        canvas->name);
     }
-    return qvl_fail(canvas->error, QVL_ERROR_ARGUMENT, "%.400s: input kind is %d; allowed are 0 to 2",
-                    canvas->name, (int)input->kind);
+    return qvl_fail(canvas->error, QVL_ERROR_ARGUMENT,
+                    "%.400s: input kind is %d; allowed are 0 to 2, and 3 for clips", canvas->name,
+                    (int)input->kind);
 }
 
 static qvl_status check_options(const qvl_media_options *o, const char *name, qvl_error *error) {
@@ -174,13 +175,21 @@ static qvl_status check_options(const qvl_media_options *o, const char *name, qv
         return qvl_fail(error, QVL_ERROR_ARGUMENT,
                         "%.400s: max_pixels is %lld; allowed are 1 and more, or 0 for %lld", name,
                         (long long)o->max_pixels, (long long)QVL_DEFAULT_MAX_PIXELS);
-    unsigned values[] = {(unsigned)o->orientation, (unsigned)o->alpha, (unsigned)o->gray16};
-    static const char *const names[] = {"orientation", "alpha", "gray16"};
-    for (int i = 0; i < 3; i++)
+    unsigned values[] = {(unsigned)o->orientation, (unsigned)o->alpha, (unsigned)o->gray16,
+                         (unsigned)o->animation};
+    static const char *const names[] = {"orientation", "alpha", "gray16", "animation"};
+    for (int i = 0; i < 4; i++)
         if (values[i] > 1)
             return qvl_fail(error, QVL_ERROR_ARGUMENT, "%.400s: the policy for %s is %u; allowed are 0 and 1",
                             name, names[i], values[i]);
     return QVL_OK;
+}
+
+qvl_status qvl_media_options_take(const qvl_media_options *given, const char *name, qvl_media_options *own,
+                                  qvl_error *error) {
+    qvl_media_options_init(own);
+    qvl_status status = qvl_options_take(own, sizeof *own, given, error);
+    return status ? status : check_options(own, name, error);
 }
 
 static qvl_status read_image(const qvl_input *input, const qvl_media_options *given, bool probe, qvl_image *image,
@@ -191,9 +200,7 @@ static qvl_status read_image(const qvl_input *input, const qvl_media_options *gi
     const char *name = input->name ? input->name : "picture in memory";
     if (input->kind == QVL_INPUT_FILE && strcmp(name, "-") == 0) name = "standard input";
     qvl_media_options options;
-    qvl_media_options_init(&options);
-    qvl_status status = qvl_options_take(&options, sizeof options, given, error);
-    if (!status) status = check_options(&options, name, error);
+    qvl_status status = qvl_media_options_take(given, name, &options, error);
     if (status) return status;
     qvl_canvas canvas = {.options = &options, .name = name, .probe = probe, .error = error};
     status = read_input(input, &canvas);

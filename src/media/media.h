@@ -5,6 +5,11 @@
 #include "media/canvas.h"
 
 #define QVL_DEFAULT_MAX_PIXELS ((int64_t)178956970)
+#define QVL_MAX_FILE_BYTES ((size_t)1 << 30) /* of a file that is read whole */
+
+/* The defaults with what is given (may be NULL), checked; name is for messages. */
+qvl_status qvl_media_options_take(const qvl_media_options *given, const char *name, qvl_media_options *own,
+                                  qvl_error *error);
 
 #define QVL_READABLE "qvl reads JPEG, PNG, WebP, GIF, BMP, TIFF, and AVIF without alpha"
 

@@ -3,7 +3,6 @@
 #include "base/bf16.h"
 #include "base/memory.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -135,21 +134,6 @@ void qvl_embeddings_close(qvl_embeddings *table) {
 
 /* ---------------------------------------------------------------------------------------------- reading rows */
 
-/* To the nearest float16, ties to even, as a float. */
-static float round_to_f16(float x) {
-    float magnitude = fabsf(x);
-    if (!(magnitude < 65520.0f)) return isnan(x) ? x : copysignf(INFINITY, x); /* beyond the largest and a half */
-    int exponent;
-    frexpf(magnitude, &exponent);
-    int last = exponent - 11 < -24 ? -24 : exponent - 11; /* of the bits that stay */
-    return copysignf(ldexpf(rintf(ldexpf(magnitude, -last)), last), x);
-}
-
-static float round_to(qvl_dtype dtype, float x) {
-    if (dtype == QVL_F32) return x;
-    return dtype == QVL_BF16 ? qvl_f32_from_bf16(qvl_bf16_from_f32(x)) : round_to_f16(x);
-}
-
 /* Element of a tensor in a file, which has no alignment. */
 static float element(const qvl_tensor *tensor, int64_t index) {
     if (tensor->dtype == QVL_F32) {
@@ -180,7 +164,8 @@ static void dequantise_row(const qvl_embeddings *table, int64_t row, qvl_dtype d
             uint32_t word;
             memcpy(&word, packed + 4 * (i / per_word), 4);
             float value = (float)(word >> (i % per_word * table->bits) & mask);
-            put(dtype, out, i, round_to(table->scales.dtype, round_to(table->scales.dtype, scale * value) + bias));
+            put(dtype, out, i,
+                qvl_round_to(table->scales.dtype, qvl_round_to(table->scales.dtype, scale * value) + bias));
         }
     }
 }

@@ -204,6 +204,121 @@ qvl_status qvl_target_size(const qvl_config *config, const qvl_preprocess_option
     return qvl_smart_resize(height, width, factor, limits, out_height, out_width, error);
 }
 
+/* ---- clips */
+
+/* a * b * c, or a message. */
+static qvl_status volume(qvl_clip_shape shape, int64_t *product, qvl_error *error) {
+    if (qvl_mul_i64(shape.height, shape.width, product) && qvl_mul_i64(*product, shape.frames, product))
+        return QVL_OK;
+    return qvl_fail(error, QVL_ERROR_LIMIT,
+                    "%" PRId64 " frames of %" PRId64 " x %" PRId64 " are too many to count", shape.frames,
+                    shape.width, shape.height);
+}
+
+/* What a frame's cap leaves of max_pixels: transformers' resize of Qwen3VLVideoProcessor. */
+static qvl_status cap_frames(int64_t tokens, int64_t factor, int64_t frames, qvl_limits *limits,
+                             qvl_error *error) {
+    int64_t cap, total, share = limits->max_pixels / frames;
+    int64_t least = (int64_t)((double)limits->min_pixels * 1.05);
+    if (!qvl_mul_i64(factor * factor, tokens, &cap))
+        return qvl_fail(error, QVL_ERROR_ARGUMENT,
+                        "max_frame_tokens is %" PRId64 ", too many to count their pixels", tokens);
+    if (!qvl_mul_i64(at_least(cap < share ? cap : share, least), frames, &total))
+        return qvl_fail(error, QVL_ERROR_LIMIT, "%" PRId64 " frames of at least %" PRId64 " pixels are too many",
+                        frames, least);
+    limits->max_pixels = total;
+    return QVL_OK;
+}
+
+static qvl_status clip_limits(const qvl_config *config, const qvl_clip_options *own, int64_t frames,
+                              qvl_limits *limits, qvl_error *error) {
+    const qvl_video_config *video = &config->video;
+    qvl_limits merged = video->processor.limits;
+    int64_t factor = factor_of(&config->vision);
+    qvl_status status = override_limit("min", own->min_pixels, 0, factor, &merged.min_pixels, error);
+    if (!status) status = override_limit("max", own->max_pixels, 0, factor, &merged.max_pixels, error);
+    if (status) return status;
+    if (merged.min_pixels > merged.max_pixels)
+        return qvl_fail(error, own->min_pixels || own->max_pixels ? QVL_ERROR_ARGUMENT : QVL_ERROR_MODEL,
+                        "a clip's minimum of %" PRId64 " pixels (%s) is above its maximum of %" PRId64 " (%s)",
+                        merged.min_pixels, own->min_pixels ? "option" : video->processor.source, merged.max_pixels,
+                        own->max_pixels ? "option" : video->processor.source);
+    bool cap = own->frame_cap ? own->frame_cap == QVL_FRAME_CAP_ON : video->frame_cap;
+    int64_t tokens = own->max_frame_tokens ? own->max_frame_tokens : video->max_frame_tokens;
+    if (cap) status = cap_frames(tokens, factor, frames, &merged, error);
+    if (!status) *limits = merged;
+    return status;
+}
+
+/* Frames smaller than one merged patch: transformers scales them up, the original system refuses them. */
+static qvl_status enlarge(qvl_preset preset, int64_t factor, qvl_clip_shape *shape, qvl_error *error) {
+    double h = (double)shape->height, w = (double)shape->width, f = (double)factor;
+    if (shape->height >= factor && shape->width >= factor) return QVL_OK;
+    if (preset == QVL_PRESET_MLX)
+        return qvl_fail(error, QVL_ERROR_LIMIT,
+                        "frames are %" PRId64 " x %" PRId64 "; preset mlx refuses sides below %" PRId64,
+                        shape->width, shape->height, factor);
+    double scale = f / h > f / w ? f / h : f / w;
+    shape->height = (int64_t)(h * scale);
+    shape->width = (int64_t)(w * scale);
+    return QVL_OK;
+}
+
+/* smart_resize, video variant. limits are of frames x height x width. */
+static qvl_status clip_resize(qvl_preset preset, int64_t temporal, int64_t factor, qvl_limits limits,
+                              qvl_clip_shape shape, int64_t *out_width, int64_t *out_height, qvl_error *error) {
+    qvl_status status = enlarge(preset, factor, &shape, error);
+    if (!status) status = check_smart_resize(shape.height, shape.width, factor, limits, error);
+    if (status) return status;
+    double h = (double)shape.height, w = (double)shape.width, f = (double)factor;
+    double groups = (double)shape.frames / (double)temporal;
+    qvl_clip_shape bar = {.frames = multiple(preset == QVL_PRESET_MLX ? ceil(groups) : rint(groups), temporal),
+                          .height = multiple(rint(h / f), factor),
+                          .width = multiple(rint(w / f), factor)};
+    int64_t raw = 0, rounded = 0;
+    status = volume(shape, &raw, error);
+    if (!status) status = volume(bar, &rounded, error);
+    if (status) return status;
+    if (rounded > limits.max_pixels) {
+        double beta = sqrt(quotient(raw, limits.max_pixels));
+        bar.height = at_least(multiple(floor(h / beta / f), factor), factor);
+        bar.width = at_least(multiple(floor(w / beta / f), factor), factor);
+    } else if (rounded < limits.min_pixels) {
+        double beta = sqrt(quotient(limits.min_pixels, raw));
+        bar.height = multiple(ceil(h * beta / f), factor);
+        bar.width = multiple(ceil(w * beta / f), factor);
+    }
+    if (bar.height > QVL_MAX_SIDE || bar.width > QVL_MAX_SIDE)
+        return qvl_fail(error, QVL_ERROR_LIMIT,
+                        "frames would be resized to %" PRId64 " x %" PRId64 "; sides may have at most %" PRId64,
+                        bar.width, bar.height, QVL_MAX_SIDE);
+    *out_width = bar.width;
+    *out_height = bar.height;
+    return QVL_OK;
+}
+
+qvl_status qvl_clip_size(const qvl_config *config, const qvl_preprocess_options *options,
+                         const qvl_clip_options *own, qvl_clip_shape shape, int64_t *out_width,
+                         int64_t *out_height, qvl_limits *limits, qvl_error *error) {
+    int64_t factor = factor_of(&config->vision), temporal = config->vision.temporal_patch_size;
+    *out_width = *out_height = 0;
+    *limits = (qvl_limits){0};
+    if (shape.frames < temporal && own->single_frame == QVL_SINGLE_FRAME_REFUSE)
+        return qvl_fail(error, QVL_ERROR_LIMIT,
+                        "the clip has %" PRId64 " frame%s; with single_frame refuse it takes at least %" PRId64
+                        ", the temporal patch",
+                        shape.frames, shape.frames == 1 ? "" : "s", temporal);
+    if (options->width || options->height)
+        return qvl_target_size(config, options, shape.width, shape.height, out_width, out_height, error);
+    if (shape.frames < temporal && options->preset != QVL_PRESET_MLX) shape.frames = temporal;
+    qvl_status status = clip_limits(config, own, shape.frames, limits, error);
+    if (!status)
+        status = clip_resize(options->preset, temporal, factor, *limits, shape, out_width, out_height, error);
+    return status;
+}
+
+/* ---- items */
+
 qvl_preprocess_options qvl_picture_options(const qvl_preprocess_options *options, const qvl_input *input) {
     qvl_preprocess_options own = *options;
     if (input->limits.min_pixels) {

@@ -18,6 +18,16 @@ qvl_status qvl_target_size(const qvl_config *config, const qvl_preprocess_option
 qvl_status qvl_effective_limits(const qvl_config *config, const qvl_preprocess_options *options,
                                 qvl_limits *limits, qvl_error *error);
 
+/* The size of a clip's frames under the folder's limits and its own options (frames.h); width and height of options
+ * come before both. frames: as many as are taken, padding aside, >= 1. *limits: those in force, zero for an exact
+ * size; limits->max_pixels has the cap of a frame in it. */
+typedef struct qvl_clip_shape {
+    int64_t frames, width, height;
+} qvl_clip_shape;
+qvl_status qvl_clip_size(const qvl_config *config, const qvl_preprocess_options *options,
+                         const qvl_clip_options *own, qvl_clip_shape shape, int64_t *out_width,
+                         int64_t *out_height, qvl_limits *limits, qvl_error *error);
+
 /* Values of one patch row. */
 int64_t qvl_patch_columns(const qvl_vision_config *vision);
 

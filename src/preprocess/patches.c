@@ -21,24 +21,28 @@ void qvl_normalise_table(const qvl_processor_config *processor, qvl_preset prese
 }
 
 typedef struct patch_job {
-    const qvl_image *image;
+    const qvl_image *images; /* [given], of one size */
+    int64_t given;
     const float (*table)[256];
     float *rows;
     int64_t patch, frames, merge, columns; /* columns: of a patch row */
 } patch_job;
 
-/* One patch whose top left pixel is at `pixels`. */
-static void write_patch(const patch_job *job, const uint8_t *pixels, float *row) {
-    size_t stride = (size_t)job->image->width * 3, plane = (size_t)(job->patch * job->patch);
-    size_t channel = plane * (size_t)job->frames;
+/* One patch whose top left pixel has this offset in each frame. */
+static void write_patch(const patch_job *job, size_t offset, float *row) {
+    size_t stride = (size_t)job->images->width * 3, plane = (size_t)(job->patch * job->patch);
     for (int c = 0; c < 3; c++) {
         const float *table = job->table[c];
-        float *first = row + (size_t)c * channel, *out = first;
-        for (int64_t y = 0; y < job->patch; y++) {
-            const uint8_t *in = pixels + (size_t)y * stride + c;
-            for (int64_t x = 0; x < job->patch; x++) *out++ = table[in[3 * x]];
+        for (int64_t t = 0; t < job->frames; t++, row += plane) {
+            if (t >= job->given) {
+                memcpy(row, row - plane, plane * sizeof *row);
+                continue;
+            }
+            const uint8_t *in = job->images[t].pixels + offset + c;
+            float *out = row;
+            for (int64_t y = 0; y < job->patch; y++, in += stride)
+                for (int64_t x = 0; x < job->patch; x++) *out++ = table[in[3 * x]];
         }
-        for (int64_t t = 1; t < job->frames; t++) memcpy(first + (size_t)t * plane, first, plane * sizeof *first);
     }
 }
 
@@ -46,19 +50,19 @@ static void write_patch(const patch_job *job, const uint8_t *pixels, float *row)
 static void block_row_task(void *user, int64_t task, int worker) {
     (void)worker;
     const patch_job *job = user;
-    int64_t side = job->patch * job->merge, blocks = job->image->width / side;
+    int64_t width = job->images->width, side = job->patch * job->merge, blocks = width / side;
     float *row = job->rows + task * blocks * job->merge * job->merge * job->columns;
     for (int64_t block = 0; block < blocks; block++)
         for (int64_t my = 0; my < job->merge; my++)
             for (int64_t mx = 0; mx < job->merge; mx++, row += job->columns) {
                 int64_t y = task * side + my * job->patch, x = block * side + mx * job->patch;
-                write_patch(job, job->image->pixels + 3 * (y * job->image->width + x), row);
+                write_patch(job, (size_t)(3 * (y * width + x)), row);
             }
 }
 
-void qvl_patch_rows(qvl_pool *pool, const qvl_image *image, const qvl_vision_config *vision,
+void qvl_patch_rows(qvl_pool *pool, const qvl_image *frames, size_t count, const qvl_vision_config *vision,
                     const float table[3][256], float *rows) {
-    int64_t patch = vision->patch_size, merge = vision->spatial_merge_size, frames = vision->temporal_patch_size;
-    patch_job job = {image, table, rows, patch, frames, merge, 3 * frames * patch * patch};
-    qvl_pool_run(pool, image->height / (patch * merge), block_row_task, &job);
+    int64_t patch = vision->patch_size, merge = vision->spatial_merge_size, temporal = vision->temporal_patch_size;
+    patch_job job = {frames, (int64_t)count, table, rows, patch, temporal, merge, 3 * temporal * patch * patch};
+    qvl_pool_run(pool, frames->height / (patch * merge), block_row_task, &job);
 }

@@ -8,9 +8,10 @@
 /* table[c][byte]: the f32 value of a byte of channel c under a preset. */
 void qvl_normalise_table(const qvl_processor_config *processor, qvl_preset preset, float table[3][256]);
 
-/* Rows of one still picture whose sides are multiples of patch x merge; every frame of the temporal patch holds
- * the same picture. rows: [width/p * height/p, C*tp*p*p], written completely. */
-void qvl_patch_rows(qvl_pool *pool, const qvl_image *image, const qvl_vision_config *vision,
+/* Rows of one temporal group. frames: count of them, 1..temporal_patch_size, of one size whose sides are multiples of
+ * patch x merge; the last one fills the rest of the temporal patch, so that a still picture is one frame.
+ * rows: [width/p * height/p, C*tp*p*p], written completely. */
+void qvl_patch_rows(qvl_pool *pool, const qvl_image *frames, size_t count, const qvl_vision_config *vision,
                     const float table[3][256], float *rows);
 
 #endif

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "model/model.h"
+#include "preprocess/clip.h"
 #include "preprocess/geometry.h"
 #include "preprocess/patches.h"
 #include "preprocess/resample.h"
@@ -16,7 +16,7 @@ static qvl_filter filter_of(qvl_preset preset) {
 void qvl_patches_free(qvl_patches *patches) {
     if (!patches) return;
     qvl_free(patches->values);
-    qvl_free(patches->items);
+    qvl_items_free(patches->items, patches->item_count);
     *patches = (qvl_patches){0};
 }
 
@@ -71,10 +71,9 @@ static qvl_status check_image(const qvl_image *image, qvl_error *error) {
                     (long long)image->width, (long long)image->height, image->pixels ? "" : " without pixels");
 }
 
-/* Resizes (without options: takes the size as it is) and appends one picture. owned: the same picture if it may be
- * freed as soon as it is not needed any more, else NULL. */
-static qvl_status append(assembly *to, const qvl_image *image, qvl_image *owned,
-                         const qvl_preprocess_options *options, qvl_item *item, qvl_error *error) {
+/* Resizes (without options: takes the size as it is) and appends one picture. */
+static qvl_status append(assembly *to, const qvl_image *image, const qvl_preprocess_options *options,
+                         qvl_item *item, qvl_error *error) {
     const qvl_model *model = to->model;
     qvl_patches *patches = to->patches;
     int64_t before = patches->rows;
@@ -85,28 +84,48 @@ static qvl_status append(assembly *to, const qvl_image *image, qvl_image *owned,
         status = qvl_resample(model->pool, image, item->width, item->height, filter_of(options->preset), &resized,
                               error);
         image = &resized;
-        qvl_image_free(owned); /* before patch rows are made, which can be as large */
     }
     lap(to, QVL_STAGE_RESIZE);
     if (!status) status = grow(to, item->grid.t * item->grid.h * item->grid.w, error);
     if (!status)
-        qvl_patch_rows(model->pool, image, &model->config.vision, (const float(*)[256])to->table,
+        qvl_patch_rows(model->pool, image, 1, &model->config.vision, (const float(*)[256])to->table,
                        patches->values + before * patches->cols);
     qvl_image_free(&resized);
     lap(to, QVL_STAGE_ROWS);
     return status;
 }
 
+/* Reads, resizes and appends one picture or clip, a group's pixels in memory at a time. */
 static qvl_status append_input(assembly *to, const qvl_input *input, const qvl_preprocess_options *options,
                                qvl_item *item, qvl_error *error) {
-    qvl_preprocess_options own = qvl_picture_options(options, input);
-    qvl_image image;
-    qvl_status status = qvl_image_read(input, &own.media, &image, error);
+    const qvl_model *model = to->model;
+    qvl_reader *reader;
+    float table[3][256];
+    int64_t at = to->patches->rows;
+    qvl_status status = qvl_reader_open(model, model->pool, input, QVL_READ_ANY, options, &reader, error);
     if (status) return status;
-    lap(to, QVL_STAGE_READ);
-    status = append(to, &image, &image, &own, item, error);
-    qvl_image_free(&image);
-    return status && input->name ? qvl_error_prefix(error, status, input->name) : status;
+    const qvl_item *planned = qvl_reader_item(reader);
+    qvl_normalise_table(qvl_item_processor(&model->config, planned), qvl_item_preset(options->preset, planned),
+                        table);
+    int64_t rows = planned->grid.h * planned->grid.w;
+    status = qvl_item_copy(planned, item, error);
+    for (int64_t g = 0; g < planned->grid.t && !status; g++) {
+        qvl_group group;
+        status = qvl_reader_next(reader, &group, error);
+        to->lap = qvl_seconds(); /* the reader counts its own time */
+        /* Room for all is made when the first group is there: then a decoder's memory is not held beside it. */
+        if (!status && g == 0) status = grow(to, planned->grid.t * rows, error);
+        if (!status) {
+            float *out = to->patches->values + (at + g * rows) * to->patches->cols;
+            qvl_patch_rows(model->pool, group.frames, group.frame_count, &model->config.vision,
+                           (const float(*)[256])table, out);
+        }
+        qvl_group_free(&group);
+        lap(to, QVL_STAGE_ROWS);
+    }
+    qvl_reader_close(&reader);
+    if (status) qvl_item_clear(item);
+    return status;
 }
 
 static qvl_status preprocess(const qvl_model *model, picture_source source, const qvl_preprocess_options *options,
@@ -128,7 +147,7 @@ static qvl_status preprocess(const qvl_model *model, picture_source source, cons
         if (source.inputs)
             status = append_input(&to, &source.inputs[i], options, item, error);
         else
-            status = append(&to, &source.images[i], NULL, options, item, error);
+            status = append(&to, &source.images[i], options, item, error);
         if (status) goto fail;
         patches->item_count = i + 1;
     }

@@ -18,7 +18,10 @@ void qvl_prompt_options_init(qvl_prompt_options *options) {
 
 void qvl_prompt_free(qvl_prompt *prompt) {
     if (!prompt) return;
-    for (size_t i = 0; i < prompt->item_count; i++) qvl_free(prompt->items[i].name);
+    for (size_t i = 0; i < prompt->item_count; i++) {
+        qvl_item_clear(&prompt->items[i].item);
+        qvl_free(prompt->items[i].name);
+    }
     for (int32_t i = 0; i < QVL_MAX_DEEPSTACK; i++) qvl_free(prompt->deepstack[i]);
     qvl_free(prompt->items);
     qvl_free(prompt->input_ids);
@@ -126,57 +129,65 @@ static qvl_status gather_text(assembly *a) {
     return status;
 }
 
-/* One item's features to its pads: rows of the embeddings, and of the deepstack arrays from row `vision` on. */
-static void splice(qvl_prompt *p, const qvl_prompt_item *item, const qvl_features *features, int64_t vision) {
+/* Where the next features go. */
+typedef struct embedding {
+    assembly *assembly;
+    int64_t entry;  /* its pads are from here on */
+    int64_t vision; /* row of the deepstack arrays */
+} embedding;
+
+/* Features to their pads: rows of the embeddings and of the deepstack arrays. */
+static void splice(embedding *e, const qvl_features *features) {
+    qvl_prompt *p = e->assembly->prompt;
     size_t row = (size_t)p->width * qvl_dtype_bits(p->dtype) / 8;
-    int64_t used = 0;
-    for (int64_t i = item->first.index; i <= item->last.index; i++) {
-        if (!p->token_types[i]) continue;
-        memcpy((char *)p->inputs_embeds + (size_t)i * row, (const char *)features->embeds + (size_t)used * row,
-               row);
-        used++;
+    for (int64_t used = 0; used < features->tokens; e->entry++) {
+        if (!p->token_types[e->entry]) continue;
+        memcpy((char *)p->inputs_embeds + (size_t)e->entry * row,
+               (const char *)features->embeds + (size_t)used++ * row, row);
     }
     for (int32_t k = 0; k < p->deepstack_count; k++)
-        memcpy((char *)p->deepstack[k] + (size_t)vision * row, features->deepstack[k], (size_t)used * row);
+        memcpy((char *)p->deepstack[k] + (size_t)e->vision * row, features->deepstack[k],
+               (size_t)features->tokens * row);
+    e->vision += features->tokens;
 }
 
-/* Progress of the whole, from that of the item that is being encoded. */
-typedef struct progress {
-    const qvl_prompt_options *options;
-    size_t item, count;
-} progress;
+static qvl_status take_features(void *user, const qvl_encoded *encoded, qvl_error *error) {
+    embedding *e = user;
+    assembly *a = e->assembly;
+    qvl_prompt_item *item = &a->prompt->items[encoded->source];
+    const qvl_source *source = &a->conversation.sources[a->sources[encoded->source]];
+    bool given = source->medium && !source->medium->input;
+    qvl_status status =
+        given ? qvl_source_accept(a->prompter->model, source, encoded->features, item->key, error) : QVL_OK;
+    if (status) return status;
+    if (encoded->key) memcpy(item->key, encoded->key, sizeof item->key);
+    if (!source->medium || !source->medium->features) item->item.origin = encoded->item->origin;
+    if (encoded->first == 0) e->entry = item->first.index;
+    splice(e, encoded->features);
+    return QVL_OK;
+}
 
-static bool step(int64_t done, int64_t total, void *user) {
-    const progress *p = user;
-    enum { PARTS = 1000 };
-    int64_t part = total > 0 ? done * PARTS / total : 0;
-    return p->options->progress((int64_t)p->item * PARTS + part, (int64_t)p->count * PARTS,
-                                p->options->progress_user);
+static qvl_status embed_media(assembly *a, qvl_session *session) {
+    size_t count = a->prompt->item_count;
+    embedding e = {.assembly = a};
+    qvl_encode_options encode;
+    qvl_encode_options_init(&encode);
+    encode.progress = a->options.progress;
+    encode.progress_user = a->options.progress_user;
+    qvl_encode_source *sources = qvl_alloc(count, sizeof *sources);
+    if (!sources) return qvl_fail_memory(a->error, "pictures", count, sizeof *sources);
+    for (size_t i = 0; i < count; i++)
+        sources[i] = qvl_source_to_encode(&a->conversation.sources[a->sources[i]], &a->measured[a->sources[i]]);
+    qvl_status status =
+        qvl_pipeline_run(session, sources, count, &a->options.preprocess, &encode, take_features, &e, a->error);
+    qvl_free(sources);
+    return status;
 }
 
 static qvl_status embed(assembly *a, qvl_session *session) {
-    qvl_prompt *p = a->prompt;
-    progress whole = {.options = &a->options, .count = p->item_count};
-    qvl_encode_options encode;
-    qvl_encode_options_init(&encode);
-    encode.progress = a->options.progress ? step : NULL;
-    encode.progress_user = &whole;
     qvl_status status = allocate_embeddings(a);
     if (!status) status = gather_text(a);
-    int64_t vision = 0;
-    for (size_t i = 0; i < p->item_count && !status; i++) {
-        qvl_features features;
-        bool borrowed;
-        whole.item = i;
-        status =
-            qvl_source_encode(session, &a->conversation.sources[a->sources[i]], &a->measured[a->sources[i]],
-                              &a->options.preprocess, &encode, &features, &borrowed, p->items[i].key, a->error);
-        if (status) return status;
-        splice(p, &p->items[i], &features, vision);
-        vision += p->items[i].item.tokens;
-        if (!borrowed) qvl_features_free(&features);
-    }
-    return status;
+    return status || !a->prompt->item_count ? status : embed_media(a, session);
 }
 
 /* ---- the public calls */
@@ -188,6 +199,7 @@ static qvl_status assemble(qvl_session *session, const qvl_prompter *prompter, c
     qvl_status status = take_options(&a, given);
     if (!status) status = plan(&a);
     if (!status && session) status = embed(&a, session);
+    for (size_t i = 0; a.measured && i < a.conversation.source_count; i++) qvl_item_clear(&a.measured[i].item);
     qvl_conversation_free(&a.conversation);
     qvl_free(a.measured);
     qvl_free(a.sources);

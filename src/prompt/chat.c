@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "prompt/base64.h"
 #include "prompt/folding.h"
+#include "prompt/sources.h"
 #include "text/template.h"
 
 #include <inttypes.h>
@@ -78,107 +78,7 @@ static qvl_status no_memory(const reader *r) {
 }
 
 /* ------------------------------------------------------------------------------------------------ parts:
- * sources */
-
-/* The keys that may hold a source, in transformers' order, then those of OpenAI. */
-static const char *const image_keys[] = {"image", "url", "path", "base64", "image_url", NULL};
-static const char *const video_keys[] = {"video", "url", "path", "base64", "video_url", NULL};
-
-/* Is it an address elsewhere: SCHEME:// other than file? */
-static bool is_remote(const char *text) {
-    size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
-    return scheme > 0 && strncmp(text + scheme, "://", 3) == 0 && strncmp(text, "file://", 7) != 0;
-}
-
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* file:///a%20b is /a b. In place. */
-static void decode_percent(char *text) {
-    char *to = text;
-    for (const char *from = text; *from; from++) {
-        int high = from[0] == '%' ? hex_digit(from[1]) : -1, low = high < 0 ? -1 : hex_digit(from[2]);
-        if (low > 0 || high > 0) {
-            *to++ = (char)(16 * high + low);
-            from += 2;
-        } else {
-            *to++ = *from;
-        }
-    }
-    *to = 0;
-}
-
-static qvl_status take_file(const reader *r, qvl_source *source, const char *text, const char *where) {
-    if (r->chat->no_files)
-        return qvl_fail(r->error, QVL_ERROR_ARGUMENT, "%s names the file %.200s, and files are not allowed here",
-                        where, text);
-    bool url = strncmp(text, "file://", 7) == 0;
-    const char *file = url ? text + 7 : text;
-    bool relative = file[0] != '/' && r->chat->folder;
-    source->path = relative ? qvl_path_join(r->chat->folder, file) : qvl_strdup(file);
-    if (!source->path) return no_memory(r);
-    if (url) decode_percent(source->path);
-    source->name = qvl_strdup(source->path);
-    if (!source->name) return no_memory(r);
-    source->input = (qvl_input){.kind = QVL_INPUT_FILE, .name = source->path, .limits = source->limits};
-    return QVL_OK;
-}
-
-static qvl_status take_data(const reader *r, qvl_source *source, const char *text, bool url, const char *where) {
-    size_t count;
-    source->name = qvl_strdup(where);
-    if (!source->name) return no_memory(r);
-    qvl_status status = url ? qvl_data_url_decode(text, where, &source->bytes, &count, r->error)
-                            : qvl_base64_decode(text, where, &source->bytes, &count, r->error);
-    source->input = (qvl_input){.kind = QVL_INPUT_BYTES,
-                                .name = source->name,
-                                .bytes = source->bytes,
-                                .byte_count = count,
-                                .limits = source->limits};
-    return status;
-}
-
-static qvl_status take_source(const reader *r, qvl_source *source, const char *key, const char *text,
-                              const char *where) {
-    if (source->kind == QVL_MEDIUM_VIDEO)
-        return qvl_fail(r->error, QVL_ERROR_UNSUPPORTED,
-                        "%s is a video, which qvl does not decode yet: give its patch rows or features", where);
-    if (!*text) return qvl_fail(r->error, QVL_ERROR_ARGUMENT, "%s has an empty %s", where, key);
-    if (strcmp(key, "base64") == 0) return take_data(r, source, text, qvl_is_data_url(text), where);
-    if (qvl_is_data_url(text)) return take_data(r, source, text, true, where);
-    if (is_remote(text))
-        return qvl_fail(r->error, QVL_ERROR_UNSUPPORTED,
-                        "%s is at %.300s: qvl reads files and data URLs, and fetches nothing", where, text);
-    return take_file(r, source, text, where);
-}
-
-static qvl_status read_limits(const reader *r, const cJSON *part, qvl_source *source, const char *where) {
-    const int64_t most = (int64_t)1 << 48;
-    qvl_status status =
-        qvl_json_int(part, "min_pixels", 1, most, where, &source->limits.min_pixels, NULL, r->error);
-    if (status) return status;
-    return qvl_json_int(part, "max_pixels", 1, most, where, &source->limits.max_pixels, NULL, r->error);
-}
-
-/* What a part names, if anything: the first of the keys that is there and not null. */
-static qvl_status read_source(const reader *r, const cJSON *part, qvl_source *source, const char *where) {
-    qvl_status status = read_limits(r, part, source, where);
-    const char *const *key = source->kind == QVL_MEDIUM_IMAGE ? image_keys : video_keys;
-    for (; *key && !status; key++) {
-        const cJSON *value = cJSON_GetObjectItemCaseSensitive(part, *key);
-        if (cJSON_IsObject(value)) value = cJSON_GetObjectItemCaseSensitive(value, "url");
-        if (!value || cJSON_IsNull(value)) continue;
-        if (cJSON_IsString(value)) return take_source(r, source, *key, value->valuestring, where);
-        char found[QVL_JSON_DESCRIPTION];
-        qvl_json_describe(value, found);
-        return qvl_fail(r->error, QVL_ERROR_FORMAT, "%s: %s is %s; it must be a string, or an object with url",
-                        where, *key, found);
-    }
-    return status;
-}
+ * media */
 
 /* The next of the caller's media of a kind; NULL where none is left. */
 static const qvl_medium *next_given(reader *r, qvl_medium_kind kind) {
@@ -196,7 +96,7 @@ static qvl_status add_source(reader *r, qvl_medium_kind kind, const cJSON *part,
     print_place(r, at, text);
     qvl_source *source = &c->sources[c->source_count++];
     *source = (qvl_source){.kind = kind, .message = at->index, .part = at->part};
-    qvl_status status = read_source(r, part, source, text);
+    qvl_status status = qvl_source_read(r->chat, part, text, source, r->error);
     if (status || source->input.name) return status;
     source->medium = next_given(r, kind);
     source->name = qvl_strdup(source->medium && source->medium->name ? source->medium->name : text);
@@ -207,7 +107,17 @@ static qvl_status add_source(reader *r, qvl_medium_kind kind, const cJSON *part,
  * messages */
 
 static bool has(const cJSON *part, const char *key) {
-    return cJSON_GetObjectItemCaseSensitive(part, key) != NULL;
+    const cJSON *member = cJSON_GetObjectItemCaseSensitive(part, key);
+    return member && !cJSON_IsNull(member);
+}
+
+/* A member that is null is not there: transformers says so of messages, and tables of messages fill parts up with
+ * such. */
+static void drop_nulls(cJSON *object) {
+    for (cJSON *member = object->child, *next; member; member = next) {
+        next = member->next;
+        if (cJSON_IsNull(member)) cJSON_Delete(cJSON_DetachItemViaPointer(object, member));
+    }
 }
 
 static bool is_type(const cJSON *part, const char *name) {
@@ -215,8 +125,8 @@ static bool is_type(const cJSON *part, const char *name) {
     return cJSON_IsString(type) && strcmp(type->valuestring, name) == 0;
 }
 
-/* As the templates tell: by a key or by the type, pictures first; and OpenAI's types. 0: neither. */
-static int part_kind(const cJSON *part) {
+/* As the templates tell: by a key or by the type, pictures first; and OpenAI's types. */
+int qvl_part_kind(const cJSON *part) {
     if (has(part, "image") || has(part, "image_url") || is_type(part, "image") || is_type(part, "image_url") ||
         is_type(part, "input_image"))
         return QVL_MEDIUM_IMAGE;
@@ -233,26 +143,46 @@ static cJSON *media_part(int kind) {
     return NULL;
 }
 
-static qvl_status read_part(reader *r, cJSON *content, cJSON *part, const part_place *at) {
-    int kind = cJSON_IsObject(part) ? part_kind(part) : 0;
-    if (kind) {
-        qvl_status status = add_source(r, (qvl_medium_kind)kind, part, at);
-        cJSON *plain = status ? NULL : media_part(kind);
-        if (!status && !plain) status = no_memory(r);
-        if (!status) cJSON_ReplaceItemViaPointer(content, part, plain);
-        return status;
-    }
+/* A picture or video. Templates would leave text in the same part out. */
+static qvl_status read_medium(reader *r, cJSON *content, cJSON *part, int kind, const part_place *at) {
     const cJSON *text = cJSON_GetObjectItemCaseSensitive(part, "text");
-    if (cJSON_IsString(text)) return QVL_OK;
+    char where[QVL_PLACE];
+    if (cJSON_IsString(text) && *text->valuestring) {
+        print_place(r, at, where);
+        return qvl_fail(r->error, QVL_ERROR_FORMAT, "%s has %s and text; each must be a part of its own", where,
+                        kind == QVL_MEDIUM_IMAGE ? "a picture" : "a video");
+    }
+    qvl_status status = add_source(r, (qvl_medium_kind)kind, part, at);
+    cJSON *plain = status ? NULL : media_part(kind);
+    if (!status && !plain) status = no_memory(r);
+    if (!status) cJSON_ReplaceItemViaPointer(content, part, plain);
+    return status;
+}
+
+static qvl_status fail_part(const reader *r, const cJSON *part, const part_place *at) {
     char where[QVL_PLACE], found[QVL_JSON_DESCRIPTION];
+    const cJSON *text = cJSON_GetObjectItemCaseSensitive(part, "text");
     print_place(r, at, where);
-    qvl_json_describe(cJSON_IsObject(part) ? (text ? text : cJSON_GetObjectItemCaseSensitive(part, "type")) : part,
-                      found);
-    if (!cJSON_IsObject(part))
+    if (!cJSON_IsObject(part)) {
+        qvl_json_describe(part, found);
         return qvl_fail(r->error, QVL_ERROR_FORMAT, "%s is %s; it must be an object", where, found);
+    }
+    if (text || is_type(part, "text")) {
+        qvl_json_describe(text, found);
+        return qvl_fail(r->error, QVL_ERROR_FORMAT, "%s: its text is %s; it must be a string", where, found);
+    }
+    qvl_json_describe(cJSON_GetObjectItemCaseSensitive(part, "type"), found);
     return qvl_fail(r->error, QVL_ERROR_UNSUPPORTED,
-                    "%s: its %s is %s; qvl knows text, image, image_url, input_image, video and video_url", where,
-                    text ? "text" : "type", found);
+                    "%s: its type is %s; qvl knows text, image, image_url, input_image, video and video_url",
+                    where, found);
+}
+
+static qvl_status read_part(reader *r, cJSON *content, cJSON *part, const part_place *at) {
+    if (cJSON_IsObject(part)) drop_nulls(part);
+    int kind = cJSON_IsObject(part) ? qvl_part_kind(part) : 0;
+    if (kind) return read_medium(r, content, part, kind, at);
+    bool good = cJSON_IsObject(part) && cJSON_IsString(cJSON_GetObjectItemCaseSensitive(part, "text"));
+    return good ? QVL_OK : fail_part(r, part, at);
 }
 
 static qvl_status read_content(reader *r, cJSON *message, size_t index) {
@@ -274,13 +204,9 @@ static qvl_status read_content(reader *r, cJSON *message, size_t index) {
     return QVL_OK;
 }
 
-/* As transformers does: a member that is null is not there, and reasoning goes by three names. */
+/* As transformers does: reasoning goes by three names. */
 static qvl_status tidy_message(const reader *r, cJSON *message) {
     static const char *const reasoning[] = {"reasoning_content", "thinking", "reasoning"};
-    for (cJSON *member = message->child, *next; member; member = next) {
-        next = member->next;
-        if (cJSON_IsNull(member)) cJSON_Delete(cJSON_DetachItemViaPointer(message, member));
-    }
     const cJSON *first = NULL;
     for (int i = 0; i < 3 && !first; i++) first = cJSON_GetObjectItemCaseSensitive(message, reasoning[i]);
     for (int i = 0; i < 2 && first; i++) {
@@ -305,6 +231,7 @@ static qvl_status read_messages(reader *r) {
             return qvl_fail(r->error, QVL_ERROR_FORMAT,
                             "%s: message %zu is not an object with a role, which a message must be", c->name,
                             index + 1);
+        drop_nulls(item);
         qvl_status status = tidy_message(r, item);
         if (!status) status = read_content(r, item, index);
         if (status) return status;
@@ -319,9 +246,19 @@ static qvl_status put_variable(const reader *r, const char *name, cJSON *value) 
     return qvl_member_put(r->conversation->variables, name, value) ? QVL_OK : no_memory(r);
 }
 
-static qvl_status put_all(const reader *r, const cJSON *object) {
+/* The members of an object, but "messages", which are the chat's own. what names the object. */
+static qvl_status put_all(const reader *r, const cJSON *object, const char *what) {
+    enum { MOST = 1000 }; /* each is looked for among the others */
     const cJSON *member;
+    int count = object ? cJSON_GetArraySize(object) : 0;
+    if (count > MOST)
+        return qvl_fail(r->error, QVL_ERROR_LIMIT, "%s: %s has %d members; at most %d are read",
+                        r->conversation->name, what, count, MOST);
     cJSON_ArrayForEach(member, object) {
+        if (strcmp(member->string, "messages") == 0)
+            return qvl_fail(r->error, QVL_ERROR_FORMAT,
+                            "%s: messages are no variable: %s must not have them, but the chat itself",
+                            r->conversation->name, what);
         qvl_status status = put_variable(r, member->string, cJSON_Duplicate(member, true));
         if (status) return status;
     }
@@ -332,7 +269,8 @@ static qvl_status put_switch(const reader *r, const char *name, int32_t value) {
     return value < 0 ? QVL_OK : put_variable(r, name, cJSON_CreateBool(value));
 }
 
-/* The members of a chat that are variables of the template. */
+/* The members of a chat that are variables of the template: two lists, and switches. */
+enum { LISTS = 2 };
 static const char *const known[] = {"tools",           "documents",        "add_generation_prompt",
                                     "enable_thinking", "reasoning_effort", "preserve_thinking",
                                     "add_vision_id"};
@@ -391,7 +329,7 @@ static qvl_status put_json_option(const reader *r, const char *text, const char 
     else if (list)
         status = put_variable(r, "tools", cJSON_DetachItemFromObjectCaseSensitive(root, LIST));
     else
-        status = put_all(r, root);
+        status = put_all(r, root, name);
     cJSON_Delete(root);
     return status;
 }
@@ -409,18 +347,26 @@ static qvl_status put_options(const reader *r) {
     return status;
 }
 
+static qvl_status fail_list(const reader *r, const char *name, const cJSON *item) {
+    char found[QVL_JSON_DESCRIPTION];
+    qvl_json_describe(item, found);
+    return qvl_fail(r->error, QVL_ERROR_FORMAT, "%s: %s is %s; it must be a list", r->conversation->name, name,
+                    found);
+}
+
 /* Everything but messages: the folder's, the chat's, the caller's, each before what it had. */
 static qvl_status put_variables(const reader *r, const cJSON *root, const cJSON *specials) {
     const cJSON *others = NULL;
-    qvl_status status = put_all(r, specials);
+    qvl_status status = put_all(r, specials, "tokenizer_config.json");
     if (!status) status = put_variable(r, "tools", cJSON_CreateNull());
     if (!status) status = put_variable(r, "documents", cJSON_CreateNull());
     if (!status) status = qvl_json_object(root, "chat_template_kwargs", r->conversation->name, &others, r->error);
-    if (!status) status = put_all(r, others);
+    if (!status) status = put_all(r, others, "chat_template_kwargs");
     for (size_t i = 0; i < sizeof known / sizeof known[0] && !status; i++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, known[i]);
-        if (item && (!cJSON_IsNull(item) || i < 2))
-            status = put_variable(r, known[i], cJSON_Duplicate(item, true));
+        if (!item || (cJSON_IsNull(item) && i >= LISTS)) continue;
+        if (i < LISTS && !cJSON_IsArray(item) && !cJSON_IsNull(item)) return fail_list(r, known[i], item);
+        status = put_variable(r, known[i], cJSON_Duplicate(item, true));
     }
     return status ? status : put_options(r);
 }
@@ -487,11 +433,7 @@ qvl_status qvl_conversation_read(const qvl_chat *chat, const qvl_prompt_options 
 }
 
 void qvl_conversation_free(qvl_conversation *c) {
-    for (size_t i = 0; i < c->source_count; i++) {
-        qvl_free(c->sources[i].name);
-        qvl_free(c->sources[i].path);
-        qvl_free(c->sources[i].bytes);
-    }
+    for (size_t i = 0; i < c->source_count; i++) qvl_source_clear(&c->sources[i]);
     qvl_free(c->sources);
     cJSON_Delete(c->variables);
     *c = (qvl_conversation){0};

@@ -6,15 +6,25 @@
 
 #include <cjson/cJSON.h>
 
+/* What a file name or a data URL in a chat stands for. */
+typedef struct qvl_place {
+    char *path;     /* of a file */
+    uint8_t *bytes; /* of a data URL */
+    size_t byte_count;
+} qvl_place;
+
 /* One picture or video part. */
 typedef struct qvl_source {
     qvl_medium_kind kind;
     size_t message, part;
-    char *name;               /* for messages and results; NULL until it is known */
-    char *path;               /* of a file */
-    uint8_t *bytes;           /* of a data URL */
-    qvl_input input;          /* of the two; input.name is NULL where the chat names no source */
-    qvl_limits limits;        /* of the part: min_pixels, max_pixels */
+    char *name; /* for messages and results; NULL until it is known */
+    qvl_place place;
+    size_t frame_count; /* of a video that is a list of frames; else 0 */
+    qvl_place *frame_places;
+    qvl_input *frames;        /* [frame_count] of these */
+    int64_t *indices;         /* [frame_count], or NULL */
+    double *seconds;          /* [frame_count], or NULL */
+    qvl_input input;          /* of what is above; input.name is NULL where the chat names no source */
     const qvl_medium *medium; /* the caller's, for a part without a source; NULL: there was none left */
 } qvl_source;
 
@@ -42,6 +52,8 @@ void qvl_conversation_place(const qvl_conversation *conversation, const cJSON *m
                             char place[QVL_PLACE]);
 /* The role of a message; NULL where there is none. */
 const char *qvl_message_role(const cJSON *message);
+/* A qvl_medium_kind; 0 for a part without picture or video. */
+int qvl_part_kind(const cJSON *part);
 
 /* Puts value, which it takes, under a key of an object: new, or in the place of what is there. false: there is
  * no memory, or value is NULL for want of it. (cJSON's own replacing loses the key where memory is short.) */

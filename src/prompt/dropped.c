@@ -63,8 +63,9 @@ static bool shows_message(search *s, const cJSON *message) {
 
 qvl_status qvl_check_dropped(const qvl_conversation *c, const qvl_prompt_options *options,
                              const qvl_text *rendered, qvl_error *error) {
+    enum { MOST_NOTES = 64 }; /* each may have gone through the whole text */
     search s = {.conversation = c, .rendered = rendered};
-    size_t index = 0;
+    size_t index = 0, notes = 0;
     const cJSON *message;
     cJSON_ArrayForEach(message, c->messages) {
         char where[QVL_PLACE];
@@ -79,7 +80,9 @@ qvl_status qvl_check_dropped(const qvl_conversation *c, const qvl_prompt_options
                 "%s: the template leaves its text out; system messages can be folded into the first one, "
                 "or the loss accepted (qvl_dropped, --dropped)",
                 where);
-        qvl_prompt_note(options, "%s: the template leaves its text out", where);
+        bool last = ++notes == MOST_NOTES;
+        qvl_prompt_note(options, "%s: the template leaves its text out%s", where, last ? "; and so on" : "");
+        if (last) break;
     }
     return QVL_OK;
 }

@@ -2,6 +2,7 @@
 #include "prompt/expand.h"
 
 #include "base/memory.h"
+#include "preprocess/item.h"
 #include "prompt/mrope.h"
 #include "prompt/spans.h"
 #include "prompt/stamps.h"
@@ -212,15 +213,14 @@ static qvl_status fill_items(expansion *x, size_t **sources) {
         const qvl_source *source = source_of(x, i);
         qvl_prompt_item *item = &p->items[i];
         (*sources)[i] = x->slots[i].source;
-        *item = (qvl_prompt_item){.kind = source->kind,
-                                  .message = source->message,
-                                  .part = source->part,
-                                  .item = measured_of(x, i)->item};
+        *item = (qvl_prompt_item){.kind = source->kind, .message = source->message, .part = source->part};
+        qvl_status status = qvl_item_copy(&measured_of(x, i)->item, &item->item, x->error);
+        if (status) return status;
+        p->item_count = i + 1;
         item->first.index = entries_before(x, x->extents[i].first);
         item->last.index = entries_before(x, x->extents[i].last + 1) - 1;
         item->name = qvl_strdup(source->name);
         if (!item->name) return qvl_fail_memory(x->error, "name", strlen(source->name), 1);
-        p->item_count = i + 1;
     }
     return QVL_OK;
 }

@@ -6,7 +6,7 @@
 
 /* A picture or video whose size is known. */
 typedef struct qvl_measured {
-    qvl_item item;
+    qvl_item item;            /* owned: qvl_item_clear */
     const double *timestamps; /* of a video: item.grid.t of them */
 } qvl_measured;
 

@@ -1,9 +1,7 @@
 #include "prompt/pictures.h"
 
-#include "base/memory.h"
+#include "cache/content.h"
 #include "preprocess/geometry.h"
-#include "preprocess/resample.h"
-#include "prompt/identity.h"
 #include "vision/position.h"
 
 #include <math.h>
@@ -21,15 +19,16 @@ static qvl_status named(const qvl_source *source, qvl_status status, qvl_error *
 
 /* ---- sizes */
 
-static qvl_status measure_picture(const qvl_model *model, const qvl_source *source,
-                                  const qvl_preprocess_options *options, qvl_item *item, qvl_error *error) {
+static qvl_status measure_input(const qvl_model *model, const qvl_source *source,
+                                const qvl_preprocess_options *options, qvl_item *item, qvl_error *error) {
+    qvl_reading reading = source->kind == QVL_MEDIUM_VIDEO ? QVL_READ_VIDEO : QVL_READ_IMAGE;
+    qvl_reader *reader;
     const qvl_input *input = picture_of(source);
-    qvl_preprocess_options own = qvl_picture_options(options, input);
-    qvl_image image;
-    qvl_status status = qvl_check_preset(own.preset, error);
-    if (!status) status = qvl_image_probe(input, &own.media, &image, error);
-    if (status) return status;
-    return named(source, qvl_picture_place(&model->config, &own, &image, item, error), error);
+    qvl_status status = qvl_reader_open(model, NULL, input, reading, options, &reader, error);
+    if (status) return input->name ? status : named(source, status, error); /* else it has the input's name */
+    status = qvl_item_copy(qvl_reader_item(reader), item, error);
+    qvl_reader_close(&reader);
+    return status;
 }
 
 /* Patch rows or features that the caller made: one item, and its grid. */
@@ -41,9 +40,9 @@ static qvl_status measure_given(const qvl_model *model, const qvl_medium *medium
     if (count != 1)
         return qvl_fail(error, QVL_ERROR_ARGUMENT, "its %s are of %zu items; a medium is one",
                         p ? "patch rows" : "features", count);
-    *item = p ? p->items[0] : f->items[0];
     qvl_positions positions = {0};
-    qvl_status status = qvl_positions_count(&model->config.vision, &item->grid, 1, &positions, error);
+    qvl_status status = qvl_item_copy(p ? &p->items[0] : &f->items[0], item, error);
+    if (!status) status = qvl_positions_count(&model->config.vision, &item->grid, 1, &positions, error);
     if (status) return status;
     item->tokens = positions.tokens;
     int64_t rows = p ? p->rows : f->tokens, wanted = p ? positions.rows : positions.tokens;
@@ -69,9 +68,6 @@ static qvl_status check_medium(const qvl_source *source, qvl_error *error) {
     const qvl_medium *m = source->medium;
     if (m && (m->input != NULL) + (m->patches != NULL) + (m->features != NULL) != 1)
         return qvl_fail(error, QVL_ERROR_ARGUMENT, "a medium is one of input, patches and features");
-    if (source->kind == QVL_MEDIUM_VIDEO && picture_of(source))
-        return qvl_fail(error, QVL_ERROR_UNSUPPORTED,
-                        "a video from pixels is not read yet: give its patch rows or features");
     return QVL_OK;
 }
 
@@ -80,69 +76,31 @@ qvl_status qvl_source_measure(const qvl_model *model, const qvl_source *source,
     const qvl_medium *medium = source->medium;
     *measured = (qvl_measured){0};
     qvl_status status = check_medium(source, error);
-    if (!status && picture_of(source)) return measure_picture(model, source, options, &measured->item, error);
+    if (!status && picture_of(source)) {
+        status = measure_input(model, source, options, &measured->item, error);
+        if (!status && measured->item.clip) measured->timestamps = measured->item.clip->timestamps;
+        return status;
+    }
     if (!status) status = measure_given(model, medium, &measured->item, error);
     if (!status && source->kind == QVL_MEDIUM_VIDEO) {
-        measured->timestamps = medium->timestamps;
-        status = check_timestamps(medium, &measured->item, error);
+        bool own = !medium->timestamps && measured->item.clip; /* preprocessed here, its times with it */
+        measured->timestamps = own ? measured->item.clip->timestamps : medium->timestamps;
+        if (!own) status = check_timestamps(medium, &measured->item, error);
     }
     return named(source, status, error);
 }
 
 /* ---- features */
 
-/* Reads and resizes; the size must be what the header promised. */
-static qvl_status read_resized(const qvl_model *model, const qvl_source *source,
-                               const qvl_preprocess_options *options, const qvl_item *planned, qvl_image *image,
-                               qvl_error *error) {
-    const qvl_input *input = picture_of(source);
-    qvl_preprocess_options own = qvl_picture_options(options, input);
-    qvl_image read;
-    qvl_item item;
-    qvl_status status = qvl_image_read(input, &own.media, &read, error);
-    if (status) return status;
-    status = qvl_picture_place(&model->config, &own, &read, &item, error);
-    if (!status && (item.width != planned->width || item.height != planned->height))
-        status = qvl_fail(error, QVL_ERROR_IO, "it changed while it was read");
-    if (!status && item.width == read.width && item.height == read.height) {
-        *image = read;
-        return QVL_OK;
-    }
-    qvl_filter filter = own.preset == QVL_PRESET_TRANSFORMERS ? QVL_FILTER_TORCH : QVL_FILTER_PILLOW;
-    if (!status) status = qvl_resample(model->pool, &read, item.width, item.height, filter, image, error);
-    qvl_image_free(&read);
-    return named(source, status, error);
-}
-
-static qvl_status encode_picture(qvl_session *session, const qvl_source *source, const qvl_measured *measured,
-                                 const qvl_preprocess_options *options, const qvl_encode_options *encode,
-                                 qvl_features *features, char key[QVL_KEY_HEX], qvl_error *error) {
-    const qvl_model *model = qvl_session_model(session);
-    qvl_image image = {0};
-    qvl_patches patches = {0};
-    qvl_status status = read_resized(model, source, options, &measured->item, &image, error);
-    if (status) return status;
-    const uint8_t *pixels[1] = {image.pixels};
-    qvl_frames frames = {.pixels = pixels, .count = 1, .width = image.width, .height = image.height};
-    status = qvl_frames_key(&frames, &model->config, options->preset, measured->item.grid, key, error);
-    if (!status) status = qvl_patchify(model, &image, 1, options->preset, &patches, error);
-    qvl_image_free(&image);
-    if (!status) status = qvl_vision_encode(session, &patches, encode, features, error);
-    qvl_patches_free(&patches);
-    return named(source, status, error);
-}
-
 static qvl_status given_key(const qvl_medium *medium, char key[QVL_KEY_HEX], qvl_error *error) {
-    if (medium->key) {
-        size_t digits = strspn(medium->key, "0123456789abcdef");
-        if (digits != QVL_KEY_HEX - 1 || medium->key[digits])
-            return qvl_fail(error, QVL_ERROR_ARGUMENT, "its key \"%.80s\" is not 64 digits and letters a to f",
-                            medium->key);
-        memcpy(key, medium->key, QVL_KEY_HEX);
-        return QVL_OK;
-    }
-    return medium->patches ? qvl_patches_key(medium->patches, key, error)
-                           : qvl_features_key(medium->features, key, error);
+    if (!medium->key)
+        return medium->patches ? qvl_patches_key(medium->patches, key, error)
+                               : qvl_features_key(medium->features, key, error);
+    if (!qvl_sha256_is_hex(medium->key))
+        return qvl_fail(error, QVL_ERROR_ARGUMENT, "its key \"%.80s\" is not 64 digits and letters a to f",
+                        medium->key);
+    memcpy(key, medium->key, QVL_KEY_HEX);
+    return QVL_OK;
 }
 
 static qvl_status check_features(const qvl_model *model, const qvl_features *f, qvl_error *error) {
@@ -157,25 +115,19 @@ static qvl_status check_features(const qvl_model *model, const qvl_features *f, 
         v->out_hidden_size, v->deepstack_count);
 }
 
-static qvl_status take_given(qvl_session *session, const qvl_source *source, const qvl_encode_options *encode,
-                             qvl_features *features, bool *borrowed, char key[QVL_KEY_HEX], qvl_error *error) {
+qvl_encode_source qvl_source_to_encode(const qvl_source *source, const qvl_measured *measured) {
     const qvl_medium *medium = source->medium;
-    qvl_status status = given_key(medium, key, error);
-    if (!status && medium->patches) status = qvl_vision_encode(session, medium->patches, encode, features, error);
-    if (!status && medium->features) {
-        status = check_features(qvl_session_model(session), medium->features, error);
-        *borrowed = !status;
-        if (!status) *features = *medium->features;
-    }
-    return named(source, status, error);
+    qvl_encode_source to = {.name = source->name, .input = picture_of(source), .planned = &measured->item};
+    to.reading = source->kind == QVL_MEDIUM_VIDEO ? QVL_READ_VIDEO : QVL_READ_IMAGE;
+    if (to.input) return to;
+    to.patches = medium->patches;
+    to.features = medium->features;
+    return to;
 }
 
-qvl_status qvl_source_encode(qvl_session *session, const qvl_source *source, const qvl_measured *measured,
-                             const qvl_preprocess_options *options, const qvl_encode_options *encode,
-                             qvl_features *features, bool *borrowed, char key[QVL_KEY_HEX], qvl_error *error) {
-    *features = (qvl_features){0};
-    *borrowed = false;
-    if (picture_of(source))
-        return encode_picture(session, source, measured, options, encode, features, key, error);
-    return take_given(session, source, encode, features, borrowed, key, error);
+qvl_status qvl_source_accept(const qvl_model *model, const qvl_source *source, const qvl_features *features,
+                             char key[QVL_KEY_HEX], qvl_error *error) {
+    qvl_status status = given_key(source->medium, key, error);
+    if (!status) status = check_features(model, features, error);
+    return named(source, status, error);
 }

@@ -2,16 +2,19 @@
 #ifndef QVL_PROMPT_PICTURES_H
 #define QVL_PROMPT_PICTURES_H
 
+#include "pipeline.h"
 #include "prompt/expand.h"
 
 /* From headers alone. options: of the call. */
 qvl_status qvl_source_measure(const qvl_model *model, const qvl_source *source,
                               const qvl_preprocess_options *options, qvl_measured *measured, qvl_error *error);
 
-/* Encodes one item into features, or takes the caller's; *key says what it shows. measured: what it must come
- * out as. *features belongs to the caller: qvl_features_free, unless *borrowed. */
-qvl_status qvl_source_encode(qvl_session *session, const qvl_source *source, const qvl_measured *measured,
-                             const qvl_preprocess_options *options, const qvl_encode_options *encode,
-                             qvl_features *features, bool *borrowed, char key[QVL_KEY_HEX], qvl_error *error);
+/* What encoding it takes. measured: what it must come out as. Both must outlive the result. */
+qvl_encode_source qvl_source_to_encode(const qvl_source *source, const qvl_measured *measured);
+
+/* Of patch rows and features that the caller made: whether its features are the model's, and the key of what they
+ * show. */
+qvl_status qvl_source_accept(const qvl_model *model, const qvl_source *source, const qvl_features *features,
+                             char key[QVL_KEY_HEX], qvl_error *error);
 
 #endif

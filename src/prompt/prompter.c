@@ -104,8 +104,12 @@ static qvl_status open_template(const qvl_prompter *p, const qvl_prompter_option
 }
 
 static qvl_status open_templates(qvl_prompter *p, const qvl_prompter_options *options, qvl_error *error) {
-    if (options->template_text)
-        return qvl_template_open(options->template_text, strlen(options->template_text), NULL, &p->chat, error);
+    if (options->template_text) {
+        qvl_template_options named;
+        qvl_template_options_init(&named);
+        if (options->template_source) named.name = options->template_source;
+        return qvl_template_open(options->template_text, strlen(options->template_text), &named, &p->chat, error);
+    }
     qvl_status status = open_template(p, options, false, &p->chat, &p->chat_source, error);
     if (!status && !options->template_name)
         status = open_template(p, options, true, &p->tools, &p->tools_source, error);

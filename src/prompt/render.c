@@ -80,9 +80,7 @@ static cJSON *open_text(const cJSON *messages) {
 
 static qvl_status tag_last(const qvl_conversation *c, qvl_error *error) {
     cJSON *text = open_text(c->messages);
-    if (!text)
-        return qvl_fail(error, QVL_ERROR_ARGUMENT, "%s: the last message has no text that could be continued",
-                        c->name);
+    if (!text) return qvl_fail(error, QVL_ERROR_ARGUMENT, "the last message has no text that could be continued");
     size_t length = strlen(text->valuestring);
     char *tagged = cJSON_malloc(length + sizeof tag);
     if (!tagged) return qvl_fail_memory(error, "last message", length + sizeof tag, 1);
@@ -93,18 +91,17 @@ static qvl_status tag_last(const qvl_conversation *c, qvl_error *error) {
     return QVL_OK;
 }
 
-static qvl_status fail_continued(const qvl_conversation *c, qvl_error *error) {
+static qvl_status fail_continued(qvl_error *error) {
     return qvl_fail(error, QVL_ERROR_ARGUMENT,
-                    "%s: the template does not show the last message as it is, so it cannot be continued",
-                    c->name);
+                    "the template does not show the last message as it is, so it cannot be continued");
 }
 
 /* Everything from the last tag on goes; white space before it too, if the template trimmed the message. */
-static qvl_status cut_at_tag(const qvl_conversation *c, qvl_rendered *rendered, qvl_error *error) {
+static qvl_status cut_at_tag(qvl_rendered *rendered, qvl_error *error) {
     size_t length = sizeof tag - 2, start = 0; /* without the space, which trimming would take */
     const char *at = NULL, *next = rendered->text, *stop = rendered->text + rendered->length;
     while ((next = memmem(next, (size_t)(stop - next), tag, length))) at = next++;
-    if (!at) return fail_continued(c, error);
+    if (!at) return fail_continued(error);
     rendered->length = (size_t)(at - rendered->text);
     if (at[length] != ' ') qvl_python_strip(rendered->text, &start, &rendered->length);
     rendered->text[rendered->length] = 0;
@@ -117,7 +114,7 @@ static qvl_status check_continued(const qvl_conversation *c, const qvl_text *pla
     size_t start = 0, end = strlen(text) - (sizeof tag - 1);
     qvl_python_strip(text, &start, &end);
     if (start == end || memmem(plain->bytes, plain->byte_count, text + start, end - start)) return QVL_OK;
-    return fail_continued(c, error);
+    return fail_continued(error);
 }
 
 /* ---- rendering */
@@ -137,7 +134,7 @@ static qvl_status run(const qvl_renderer *renderer, const cJSON *variables, qvl_
     qvl_rendered rendered;
     *text = (qvl_text){0};
     qvl_status status = qvl_template_run(renderer->template, variables, &options, &rendered, error);
-    if (!status && c->continue_final) status = cut_at_tag(c, &rendered, error);
+    if (!status && c->continue_final) status = cut_at_tag(&rendered, error);
     if (!status) {
         *text = (qvl_text){.bytes = rendered.text, .byte_count = rendered.length};
         rendered.text = NULL;
@@ -221,12 +218,12 @@ static qvl_status render_defused(qvl_renderer *renderer, const qvl_text *plain, 
 
 qvl_status qvl_render(qvl_renderer *renderer, qvl_text *text, qvl_error *error) {
     qvl_conversation *c = renderer->conversation;
-    qvl_text plain;
+    qvl_text plain = {0};
     *text = (qvl_text){0};
     qvl_status status = c->continue_final ? tag_last(c, error) : QVL_OK;
     if (!status) status = run_plain(renderer, &plain, error);
-    if (status) return qvl_error_prefix(error, status, c->name);
-    if (c->continue_final) status = check_continued(c, &plain, error);
+    if (!status && c->continue_final) status = check_continued(c, &plain, error);
+    if (status) status = qvl_error_prefix(error, status, c->name);
     if (!status) status = qvl_check_dropped(c, renderer->options, &plain, error);
     if (!status && !renderer->options->trust_text) status = render_defused(renderer, &plain, text, error);
     if (!status && renderer->options->trust_text) {

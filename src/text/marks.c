@@ -73,12 +73,14 @@ static void trim(marker *m) {
 /* A token that began before the text may end in it: finds where its last character would be. A mark there stops all
  * longer ends too. */
 static void find_tail(const marker *m, const qvl_added_token *token, size_t start, size_t *tail) {
-    const uint8_t *content = (const uint8_t *)token->content;
-    size_t size = strlen(token->content);
-    for (size_t from = qvl_utf8_size(content[0]); from < size; from += qvl_utf8_size(content[from])) {
-        size_t rest = size - from;
-        if (rest > m->count - start || memcmp(m->text + start, content + from, rest) != 0) continue;
-        size_t last = start + qvl_utf8_back(content, size) - from;
+    const char *content = token->content, *end = content + strlen(content), *text = (const char *)m->text + start;
+    if (start == m->count) return;
+    const char *from = content + qvl_utf8_size((uint8_t)*content);
+    for (; from < end && (from = memchr(from, *text, (size_t)(end - from))); from++) {
+        size_t rest = (size_t)(end - from);
+        if (rest > m->count - start || memcmp(text, from, rest) != 0) continue;
+        size_t last =
+            start + qvl_utf8_back((const uint8_t *)content, (size_t)(end - content)) - (size_t)(from - content);
         if (last < *tail) *tail = last;
     }
 }

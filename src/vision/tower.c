@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "vision/features.h"
 #include "vision/position.h"
 
 #include <math.h>
@@ -243,28 +244,11 @@ qvl_status qvl_tower_scratch_bytes(const qvl_vision_config *config, const qvl_co
     return plan(&r, grids, grid_count, with_taps, bytes, error);
 }
 
-void qvl_features_free(qvl_features *features) {
-    if (!features) return;
-    qvl_free(features->embeds);
-    for (int32_t i = 0; i < QVL_MAX_DEEPSTACK; i++) qvl_free(features->deepstack[i]);
-    qvl_free(features->items);
-    *features = (qvl_features){0};
-}
-
-static qvl_status alloc_features(const tower_run *r, qvl_features *f, qvl_error *error) {
+static qvl_status alloc_features(const tower_run *r, qvl_features *features, qvl_error *error) {
     const qvl_vision_config *c = r->config;
-    f->dtype = qvl_compute_dtype(r->compute);
-    f->tokens = r->tokens;
-    f->width = c->out_hidden_size;
-    f->deepstack_count = c->deepstack_count;
-    size_t count = (size_t)r->tokens * (size_t)f->width, element = qvl_dtype_bits(f->dtype) / 8;
-    f->embeds = qvl_alloc(count, element);
-    bool complete = f->embeds != NULL;
-    for (int32_t i = 0; i < f->deepstack_count; i++) {
-        f->deepstack[i] = qvl_alloc(count, element);
-        complete = complete && f->deepstack[i];
-    }
-    return complete ? QVL_OK : qvl_fail_memory(error, "features", count, element);
+    const qvl_features_shape shape = {qvl_compute_dtype(r->compute), r->tokens, c->out_hidden_size,
+                                      c->deepstack_count};
+    return qvl_features_alloc(&shape, features, error);
 }
 
 qvl_status qvl_tower_run(const qvl_tower *tower, qvl_compute *compute, qvl_scratch *scratch,

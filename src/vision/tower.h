@@ -19,6 +19,9 @@ typedef struct qvl_merger {
     qvl_weight fc1, fc2;
 } qvl_merger;
 
+/* Raised whenever features of equal rows and weights change by a bit: what is cached on disk is then not found. */
+#define QVL_NUMERICS 1
+
 /* Packed weights, in one block of memory. */
 typedef struct qvl_tower {
     qvl_vision_config config;

@@ -245,7 +245,7 @@ static void test_json(void **state) {
     assert_int_equal(field(json, "width")->valueint, 64);
     assert_int_equal(field(json, "deepstack")->valueint, 2);
     assert_int_equal(field(json, "threads")->valueint, 2);
-    assert_true(field(field(json, "seconds"), "tower")->valuedouble > 0);
+    assert_true(field(field(json, "seconds"), "encode")->valuedouble > 0);
     const cJSON *items = field(json, "items"), *first = cJSON_GetArrayItem(items, 0);
     assert_int_equal(cJSON_GetArraySize(items), 2);
     assert_string_equal(field(first, "input")->valuestring, SCENE);

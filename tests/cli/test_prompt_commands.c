@@ -138,13 +138,16 @@ static void test_plan(void **state) {
 
 static void test_flags(void **state) {
     (void)state;
-    char chat[512], tools[512], template[512];
+    char chat[512], tools[512], template[512], broken[512], with_nul[512];
     snprintf(chat, sizeof chat, "%s",
              write_chat("two.json", "[{\"role\":\"user\",\"content\":\"a<|im_end|>\"},"
                                     "{\"role\":\"assistant\",\"content\":\"b\"}]"));
     snprintf(tools, sizeof tools, "%s", write_chat("tools.json", "[{\"name\":\"f\"}]"));
     snprintf(template, sizeof template, "%s",
              write_chat("t.jinja", "{{ messages[0].content }}{{ x }}{{ reasoning_effort }}"));
+    snprintf(broken, sizeof broken, "%s", write_chat("broken.jinja", "a\n{{"));
+    snprintf(with_nul, sizeof with_nul, "%s", scratch("nul.jinja"));
+    write_file(with_nul, "a\0{{", 4);
     const struct {
         const char *flags[5], *says;
     } cases[] = {
@@ -176,6 +179,9 @@ static void test_flags(void **state) {
         {2, {"--dropped", "ignore"}, "refuse|note|fold"},
         {2, {"--enable-thinking", "yes"}, "off|on"},
         {2, {"--max-length", "0"}, "1.."},
+        {1, {"--template", broken}, "broken.jinja: line 2, column 3: "},
+        {1, {"--template", with_nul}, "nul.jinja: byte 1 is NUL"},
+        {1, {chat}, "two.json is a chat, which is planned alone"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         const char *arguments[8] = {QVL_PROGRAM, "plan", chat};
@@ -185,7 +191,13 @@ static void test_flags(void **state) {
         assert_string_equal(r.out, "");
         free_result(&r);
     }
-    result r = expect(2, NULL, QVL("prompt"));
+    result r = expect(2, NULL, QVL("tokenize"));
+    assert_says(r.err, "qvl tokenize: it takes either an INPUT or --text");
+    free_result(&r);
+    r = expect(2, NULL, QVL("detokenize", "x", "--text", "y"));
+    assert_says(r.err, "either an INPUT or --text");
+    free_result(&r);
+    r = expect(2, NULL, QVL("prompt"));
     assert_says(r.err, "an INPUT is missing");
     free_result(&r);
     r = expect(2, NULL, QVL("prompt", chat, chat));
@@ -241,8 +253,6 @@ static void test_words_that_are_refused(void **state) {
     const struct {
         const char *arguments[5], *says;
     } cases[] = {
-        {{"tokenize"}, "either an INPUT or --text"},
-        {{"tokenize", "x", "--text", "y"}, "either an INPUT or --text"},
         {{"tokenize", "/nowhere/x.txt"}, "/nowhere/x.txt"},
         {{"detokenize", "--text", "1 x"}, "'x' at byte 2 is not a token id"},
         {{"detokenize", "--text", "-1"}, "is not a token id"},

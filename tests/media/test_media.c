@@ -286,9 +286,9 @@ static void impossible_arguments_are_refused(void **state) {
     input.kind = QVL_INPUT_RGB8;
     assert_int_equal(qvl_image_read(&input, NULL, &image, &error), QVL_ERROR_ARGUMENT);
     check_refused(error.status, &image, &error, "picture in memory: pixels are NULL");
-    input.kind = (qvl_input_kind)3;
+    input.kind = (qvl_input_kind)4;
     assert_int_equal(qvl_image_read(&input, NULL, &image, &error), QVL_ERROR_ARGUMENT);
-    check_refused(error.status, &image, &error, "input kind is 3; allowed are 0 to 2");
+    check_refused(error.status, &image, &error, "input kind is 4; allowed are 0 to 2");
     input.kind = QVL_INPUT_BYTES;
     assert_int_equal(read_limited(&input, -1, &image, &error), QVL_ERROR_ARGUMENT);
     check_refused(error.status, &image, &error, "max_pixels is -1");

@@ -371,6 +371,85 @@ static void test_which_file(void **state) {
     folder_close(&folder);
 }
 
+/* ------------------------------------------------------------------------------------------------------- videos */
+
+static qvl_status parse_video(const char *text, qvl_video_config *v, qvl_error *error) {
+    return qvl_video_config_parse(text, strlen(text), "some/folder/video_preprocessor_config.json", &tower, v,
+                                  error);
+}
+
+static void test_video_settings(void **state) {
+    (void)state;
+    qvl_video_config v;
+    qvl_error error;
+    assert_ok(parse_video("{}", &v, &error), &error);
+    assert_true(v.sample && v.fps == 2 && v.num_frames == 0 && v.min_frames == 4 && v.max_frames == 768);
+    assert_true(!v.frame_cap && v.max_frame_tokens == 768);
+    assert_true(v.processor.limits.min_pixels == 131072 && v.processor.limits.max_pixels == 786432);
+    assert_true(v.processor.mean[0] == 0.5f && v.processor.std[2] == 0.5f);
+    assert_string_equal(v.processor.source, "class default");
+    assert_ok(
+        parse_video(
+            "{" EDGES(
+                "4096",
+                "25165824") ",\"fps\":1.5,\"min_frames\":1,\"max_frames\":9,"
+                            "\"cap_pixels_per_frame\":true,\"max_video_tokens\":100,\"do_sample_frames\":false,"
+                            "\"num_frames\":null}",
+            &v, &error),
+        &error);
+    assert_true(!v.sample && v.fps == 1.5 && v.min_frames == 1 && v.max_frames == 9 && v.frame_cap);
+    assert_true(v.max_frame_tokens == 100 && v.processor.limits.max_pixels == 25165824);
+    /* null is not the same as absent; a count instead of a rate; a combined file. */
+    assert_ok(parse_video("{\"fps\":null}", &v, &error), &error);
+    assert_true(v.fps == 0 && v.num_frames == 0);
+    assert_ok(parse_video("{\"num_frames\":8}", &v, &error), &error);
+    assert_true(v.fps == 0 && v.num_frames == 8);
+    assert_ok(parse_video("{\"video_processor\":{\"fps\":3},\"fps\":4}", &v, &error), &error);
+    assert_true(v.fps == 3);
+    /* Flat limits are those of pictures only (5.23.0). */
+    assert_ok(parse_video("{\"min_pixels\":7,\"max_pixels\":9}", &v, &error), &error);
+    assert_true(v.processor.limits.min_pixels == 131072);
+    assert_failure(parse_video("{\"fps\":2,\"num_frames\":8}", &v, &error), &error, QVL_ERROR_MODEL,
+                   "fps is 2 and num_frames is 8; only one");
+    assert_failure(parse_video("{\"fps\":0}", &v, &error), &error, QVL_ERROR_FORMAT, "fps is 0");
+    assert_failure(parse_video("{\"min_frames\":0}", &v, &error), &error, QVL_ERROR_FORMAT, "min_frames is 0");
+    assert_failure(parse_video("{\"max_frames\":1e9}", &v, &error), &error, QVL_ERROR_FORMAT, "max_frames is");
+    assert_failure(parse_video("{\"size\":{\"shortest_edge\":5}}", &v, &error), &error, QVL_ERROR_FORMAT,
+                   "size must contain shortest_edge and longest_edge");
+    assert_failure(parse_video("{\"temporal_patch_size\":3}", &v, &error), &error, QVL_ERROR_MODEL,
+                   "video_preprocessor_config.json: temporal_patch_size is 3");
+}
+
+/* processor_config.json's member, else video_preprocessor_config.json, else what there is about pictures. */
+static void test_which_video_file(void **state) {
+    (void)state;
+    test_folder folder;
+    qvl_config c;
+    notes n;
+    folder_open(&folder);
+    folder_write_text(&folder, "config.json", VISION(SIZES));
+    read_folder(&folder, &c, &n);
+    assert_string_equal(c.video.processor.source, "class default");
+    assert_true(c.video.processor.limits.max_pixels == 786432 && c.video.fps == 2);
+    folder_write_text(&folder, "preprocessor_config.json", "{" EDGES("100", "200") "," HALVES "}");
+    read_folder(&folder, &c, &n);
+    assert_string_equal(c.video.processor.source, "preprocessor_config.json");
+    assert_true(c.video.processor.limits.max_pixels == 200);
+    folder_write_text(&folder, "video_preprocessor_config.json", "{" EDGES("300", "400") ",\"fps\":5}");
+    read_folder(&folder, &c, &n);
+    assert_string_equal(c.video.processor.source, "video_preprocessor_config.json");
+    assert_true(c.video.processor.limits.max_pixels == 400 && c.video.fps == 5);
+    assert_true(c.processor.limits.max_pixels == 200);
+    folder_write_text(&folder, "processor_config.json",
+                      "{\"video_processor\":{" EDGES("500", "600") ",\"min_pixels\":1}}");
+    read_folder(&folder, &c, &n);
+    assert_string_equal(c.video.processor.source, "processor_config.json");
+    assert_true(c.video.processor.limits.max_pixels == 600 && c.video.fps == 2);
+    assert_int_equal(n.count, 1);
+    assert_non_null(strstr(n.last, "are not limits of videos"));
+    folder_close(&folder);
+}
+
 static void test_folder_notes_and_failures(void **state) {
     (void)state;
     test_folder folder;
@@ -407,6 +486,8 @@ int main(void) {
         cmocka_unit_test(test_published),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_defaults_and_spellings),
+        cmocka_unit_test(test_video_settings),
+        cmocka_unit_test(test_which_video_file),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_processor_refusals),
         cmocka_unit_test(test_colour),

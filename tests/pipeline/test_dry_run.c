@@ -76,20 +76,23 @@ static void memory_by_hand(void **state) {
     qvl_model *model = open_folder(DEMO, QVL_OPEN_CONFIG);
     qvl_input inputs[2] = {make_rgb(640, 427), make_rgb(320, 320)};
     qvl_plan p = plan(model, inputs, 2, NULL);
-    const qvl_grid grids[2] = {p.items[0].item.grid, p.items[1].item.grid};
     size_t scratch;
-    assert_int_equal(qvl_vision_scratch(model, grids, 2, &scratch, NULL), QVL_OK);
+    assert_int_equal(qvl_vision_scratch(model, &p.items[0].item.grid, 1, &scratch, NULL), QVL_OK);
     assert_int_equal(p.rows, 26 * 40 + 20 * 20);
     assert_int_equal(p.tokens, p.rows / 4);
     assert_int_equal(p.memory.scratch, scratch);
-    assert_int_equal(p.memory.patches, p.rows * 1536 * 4);
+    assert_int_equal(p.memory.patches, 26 * 40 * 1536 * 4);
     assert_int_equal(p.memory.features, p.tokens * 64 * 2 * 3); /* bf16, two deepstack arrays */
     /* The first picture is resized: its pixels, and those of 640 x 416. One side keeps its size: no other copy. */
     assert_int_equal(p.memory.pictures, 3 * (640 * 427 + 640 * 416));
-    /* Either the tower runs, or the second picture is read and its rows are put behind those of the first. */
+    /* The tower runs; others are read or lie ready; the first one's features are copied, and one array moves. */
     int64_t tower = p.memory.patches + p.memory.scratch + p.memory.features;
-    int64_t reading = 3 * 320 * 320 + (2 * 26 * 40 + 20 * 20) * 1536 * 4;
-    assert_int_equal(p.memory.peak, p.memory.weights + (tower > reading ? tower : reading));
+    int64_t ahead = p.memory.pictures + 2 * 3 * 640 * 416;
+    assert_int_equal(p.memory.peak, p.memory.weights + tower + ahead + 260 * 64 * 2 * 3 + p.tokens * 64 * 2);
+    qvl_plan one = plan(model, inputs, 1, NULL);
+    assert_int_equal(one.memory.peak,
+                     one.memory.weights + one.memory.patches + one.memory.scratch + one.memory.features);
+    qvl_plan_free(&one);
     assert_value(p.work.total, p.items[0].work.total + p.items[1].work.total);
     qvl_plan_free(&p);
     qvl_model_close(&model);

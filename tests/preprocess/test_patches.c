@@ -28,7 +28,7 @@ static float *picture_rows(const qvl_config *config, const qvl_image *in, qvl_pr
     qvl_normalise_table(&config->processor, preset, table);
     float *rows = qvl_alloc((size_t)(item->grid.h * item->grid.w), 1536 * sizeof *rows);
     assert_non_null(rows);
-    qvl_patch_rows(NULL, &out, &config->vision, (const float(*)[256])table, rows);
+    qvl_patch_rows(NULL, &out, 1, &config->vision, (const float(*)[256])table, rows);
     qvl_image_free(&out);
     return rows;
 }
@@ -100,7 +100,7 @@ static void order_of_rows_and_columns(void **state) {
     for (int c = 0; c < 3; c++)
         for (int byte = 0; byte < 256; byte++) table[c][byte] = (float)(1000 * c + byte);
     static float rows[GRID_H * GRID_W * COLS];
-    qvl_patch_rows(NULL, &in, &vision, (const float(*)[256])table, rows);
+    qvl_patch_rows(NULL, &in, 1, &vision, (const float(*)[256])table, rows);
     int r = 0;
     for (int by = 0; by < GRID_H / M; by++)
         for (int bx = 0; bx < GRID_W / M; bx++)
@@ -129,7 +129,7 @@ static void guards_and_any_pool(void **state) {
         memset(memory, 0xa5, all * sizeof *memory);
         qvl_pool *pool = NULL;
         if (threads) assert_int_equal(qvl_pool_open(threads, &pool, NULL), QVL_OK);
-        qvl_patch_rows(pool, &in, &config.vision, (const float(*)[256])table, (float *)(memory + guard));
+        qvl_patch_rows(pool, &in, 1, &config.vision, (const float(*)[256])table, (float *)(memory + guard));
         qvl_pool_close(&pool);
         for (size_t i = 0; i < guard; i++) {
             assert_int_equal(memory[i], 0xa5a5a5a5u);

@@ -80,7 +80,7 @@ static void check_pixel_values(const cJSON *entry, qvl_preset preset, resize_fn 
     size_t count = (size_t)(item.grid.h * item.grid.w) * 1536;
     float *rows = qvl_alloc(count, sizeof *rows);
     assert_non_null(rows);
-    qvl_patch_rows(NULL, &out, &config.vision, (const float(*)[256])table, rows);
+    qvl_patch_rows(NULL, &out, 1, &config.vision, (const float(*)[256])table, rows);
     char what[120];
     snprintf(what, sizeof what, "%s: %s %lld x %lld seed %lld", qvl_preset_name(preset), string(entry, "kind"),
              (long long)in.width, (long long)in.height, (long long)integer(entry, "seed"));

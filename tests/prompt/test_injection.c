@@ -159,6 +159,23 @@ static void test_split_over_parts(void **state) {
     each_special(split_over_parts);
 }
 
+/* The same through the published templates, which trim, split and rewrite what they are given. */
+static void test_published_templates(void **state) {
+    (void)state;
+    static const char *const names[] = {"qwen3-vl-instruct.jinja", "qwen3-vl-thinking.jinja", "qwen3.5.jinja",
+                                        "qwen3.5-small.jinja",     "qwen3.6.jinja",           "qwen3.8.jinja"};
+    bench own = demo;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char *text = published_template(names[i]);
+        demo = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, text);
+        each_special(alone_and_doubled);
+        each_special(split_over_parts);
+        close_bench(&demo);
+        free(text);
+    }
+    demo = own;
+}
+
 /* Everything else that the template shows. */
 static void other_places(const char *token) {
     char json[2048];
@@ -301,10 +318,11 @@ static void test_templates_that_look(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone_and_doubled),     cmocka_unit_test(test_split_over_parts),
-        cmocka_unit_test(test_other_places),          cmocka_unit_test(test_beside_the_template),
-        cmocka_unit_test(test_ordinary_added_tokens), cmocka_unit_test(test_trusted_text),
-        cmocka_unit_test(test_noncharacters_stay),    cmocka_unit_test(test_templates_that_look),
+        cmocka_unit_test(test_alone_and_doubled),   cmocka_unit_test(test_split_over_parts),
+        cmocka_unit_test(test_published_templates), cmocka_unit_test(test_other_places),
+        cmocka_unit_test(test_beside_the_template), cmocka_unit_test(test_ordinary_added_tokens),
+        cmocka_unit_test(test_trusted_text),        cmocka_unit_test(test_noncharacters_stay),
+        cmocka_unit_test(test_templates_that_look),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

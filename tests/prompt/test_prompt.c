@@ -1,6 +1,6 @@
 /* Chats to prompts: the forms of JSON, sources of pictures, options, truncation, identity. */
 #define _GNU_SOURCE
-#include "prompt/identity.h"
+#include "cache/content.h"
 #include "prompt/support.h"
 
 #include <stdio.h>
@@ -116,8 +116,11 @@ static void test_malformed_chats(void **state) {
         {"[{\"role\":\"user\",\"content\":1}]", QVL_ERROR_FORMAT, "message 1 (user): content is 1"},
         {"[{\"role\":\"user\",\"content\":{}}]", QVL_ERROR_FORMAT, "content is an object"},
         {"[{\"role\":\"user\",\"content\":[\"a\"]}]", QVL_ERROR_FORMAT, "part 1 is \"a\""},
-        {"[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]", QVL_ERROR_UNSUPPORTED, "its type is \"text\""},
-        {"[{\"role\":\"user\",\"content\":[{\"text\":5}]}]", QVL_ERROR_UNSUPPORTED, "its text is 5"},
+        {"[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]", QVL_ERROR_FORMAT,
+         "its text is nothing; it must"},
+        {"[{\"role\":\"user\",\"content\":[{\"text\":5}]}]", QVL_ERROR_FORMAT, "its text is 5"},
+        {"[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"text\":\"a\"}]}]", QVL_ERROR_FORMAT,
+         "part 1 has a picture and text; each"},
         {"[{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\"}]}]", QVL_ERROR_UNSUPPORTED,
          "\"input_audio\""},
         {"[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"image\":7}]}]", QVL_ERROR_FORMAT, "image is 7"},
@@ -127,6 +130,10 @@ static void test_malformed_chats(void **state) {
          "min_pixels is -1"},
         {"[{\"role\":\"robot\",\"content\":\"a\"}]", QVL_ERROR_ARGUMENT, "not robot"},
         {"{\"messages\":[],\"chat_template_kwargs\":[]}", QVL_ERROR_FORMAT, "chat_template_kwargs is a list"},
+        {"{\"messages\":[],\"chat_template_kwargs\":{\"messages\":[]}}", QVL_ERROR_FORMAT,
+         "messages are no variable: chat_template_kwargs"},
+        {"{\"messages\":[],\"tools\":{}}", QVL_ERROR_FORMAT, "chat: tools is an object; it must be a list"},
+        {"{\"messages\":[],\"documents\":5}", QVL_ERROR_FORMAT, "documents is 5"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         refuse_chat(&demo, cases[i].json, NULL, 0, NULL, cases[i].status, SAYS(cases[i].says));
@@ -137,12 +144,28 @@ static void test_malformed_chats(void **state) {
     options = defaults();
     options.variables_json = "[]";
     refuse_chat(&demo, fine, NULL, 0, &options, QVL_ERROR_FORMAT, SAYS("the variables must be an object"));
+    options.variables_json = "{\"messages\": []}";
+    refuse_chat(&demo, fine, NULL, 0, &options, QVL_ERROR_FORMAT, SAYS("messages are no variable: the variables"));
     options = defaults();
     options.max_length = -1;
     refuse_chat(&demo, fine, NULL, 0, &options, QVL_ERROR_ARGUMENT, SAYS("max_length -1"));
     options = defaults();
     options.size = 0;
     refuse_chat(&demo, fine, NULL, 0, &options, QVL_ERROR_ARGUMENT, SAYS("init function"));
+}
+
+/* What tables make of messages: members that a row has no use for are null. */
+static void test_null_members(void **state) {
+    (void)state;
+    picture noise;
+    make_picture(&noise, 64, 64, 1);
+    qvl_prompt p = plan_media(&demo,
+                              "[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"image\":null,\"text\":null},"
+                              "{\"type\":\"text\",\"image\":null,\"video_url\":null,\"text\":\"a\"}]}]",
+                              &noise.medium, 1, NULL);
+    assert_text(&p, USER IMAGE "a" END ANSWER);
+    qvl_prompt_free(&p);
+    free_picture(&noise);
 }
 
 /* ---- sources */
@@ -244,9 +267,8 @@ static void test_sources_that_are_refused(void **state) {
     refuse_source("{\"type\":\"image\",\"image\":\"data:;base64,AAAAA\"}", QVL_ERROR_FORMAT, "cut short");
     refuse_source("{\"type\":\"image\",\"image\":\"data:;base64,AAA==\"}", QVL_ERROR_FORMAT, "cut short");
     refuse_source("{\"type\":\"image\",\"image\":\"data:;base64,AA=A\"}", QVL_ERROR_FORMAT, "character 3");
-    refuse_source("{\"type\":\"video\",\"video\":\"a.mp4\"}", QVL_ERROR_UNSUPPORTED, "part 2 is a video");
-    refuse_source("{\"type\":\"video_url\",\"video_url\":{\"url\":\"a.mp4\"}}", QVL_ERROR_UNSUPPORTED,
-                  "does not decode yet");
+    refuse_source("{\"type\":\"video\",\"video\":\"a.mp4\"}", QVL_ERROR_IO, "examples/a.mp4");
+    refuse_source("{\"type\":\"video_url\",\"video_url\":{\"url\":\"a.mp4\"}}", QVL_ERROR_IO, "examples/a.mp4");
     qvl_chat chat =
         chat_of("[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"image\":\"chart.png\"}]}]", NULL, 0);
     qvl_prompt prompt;
@@ -345,11 +367,6 @@ static void test_videos_of_the_caller(void **state) {
     refuse_chat(&demo, one_video, &video.medium, 1, NULL, QVL_ERROR_ARGUMENT,
                 SAYS("it has 48 patch rows", "makes 72"));
     free_clip(&video);
-    picture noise;
-    make_picture(&noise, 64, 64, 1);
-    noise.medium.kind = QVL_MEDIUM_VIDEO;
-    refuse_chat(&demo, one_video, &noise.medium, 1, NULL, QVL_ERROR_UNSUPPORTED, SAYS("not read yet"));
-    free_picture(&noise);
 }
 
 /* ---- the last message left open */
@@ -380,7 +397,10 @@ static void test_continue_final_message(void **state) {
         NULL, 0, &options, QVL_ERROR_ARGUMENT, SAYS("does not show the last message as it is"));
     close_bench(&b);
     free(text);
-    refuse_chat(&demo, "[]", NULL, 0, &options, QVL_ERROR_ARGUMENT, SAYS("no text that could be continued"));
+    qvl_chat empty = chat_of("[]", NULL, 0);
+    qvl_error error = {0};
+    assert_int_equal(qvl_prompt_plan(demo.prompter, &empty, &options, &p, &error), QVL_ERROR_ARGUMENT);
+    assert_string_equal(error.message, "chat: the last message has no text that could be continued");
     refuse_chat(&demo, "[{\"role\":\"user\",\"content\":null}]", NULL, 0, &options, QVL_ERROR_ARGUMENT,
                 SAYS("no text that could be continued"));
     options.add_generation_prompt = 1;
@@ -752,9 +772,9 @@ static void test_parts_of_a_key(void **state) {
     };
     char keys[CASES][QVL_KEY_HEX];
     for (int i = 0; i < CASES; i++) {
-        assert_int_equal(
-            qvl_frames_key(&cases[i].frames, cases[i].config, cases[i].preset, cases[i].grid, keys[i], NULL),
-            QVL_OK);
+        assert_int_equal(qvl_frames_key(&cases[i].frames, &cases[i].config->vision, &cases[i].config->processor,
+                                        cases[i].preset, cases[i].grid, keys[i], NULL),
+                         QVL_OK);
         for (int k = 0; k < i; k++) assert_string_not_equal(keys[i], keys[k]);
     }
 }
@@ -804,6 +824,7 @@ int main(void) {
         cmocka_unit_test(test_options_before_the_chat),
         cmocka_unit_test(test_notes),
         cmocka_unit_test(test_malformed_chats),
+        cmocka_unit_test(test_null_members),
         cmocka_unit_test(test_data_urls),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_sources_that_are_refused),

@@ -1,59 +1,13 @@
 /* Every allocation of opening a prompter and building a prompt with three pictures and a video is made to fail
  * once: each failure is a reported error and nothing leaks, so that a failure at the third picture leaves
- * nothing behind. The C library's malloc family is interposed; not built with sanitizers, which bring their
- * own. */
+ * nothing behind. Not built with sanitizers, which bring their own allocation. */
 #define _GNU_SOURCE
+#include "base/failing_allocation.h"
 #include "prompt/support.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *pointer, size_t size);
-void *__libc_memalign(size_t alignment, size_t size);
-void __libc_free(void *pointer);
-
-static atomic_long countdown = -1; /* allocations until one fails; negative: none does */
-static atomic_long live;
-
-static bool fails(void) {
-    long left = atomic_load(&countdown);
-    if (left < 0) return false;
-    if (atomic_fetch_sub(&countdown, 1) != 1) return false;
-    errno = ENOMEM;
-    return true;
-}
-
-#define EXPORTED __attribute__((visibility("default")))
-
-static void *counted(void *pointer) {
-    if (pointer) atomic_fetch_add(&live, 1);
-    return pointer;
-}
-
-EXPORTED void *malloc(size_t size) {
-    return fails() ? NULL : counted(__libc_malloc(size));
-}
-EXPORTED void *calloc(size_t count, size_t size) {
-    return fails() ? NULL : counted(__libc_calloc(count, size));
-}
-EXPORTED void *aligned_alloc(size_t alignment, size_t size) {
-    return fails() ? NULL : counted(__libc_memalign(alignment, size));
-}
-EXPORTED void *realloc(void *pointer, size_t size) {
-    if (fails()) return NULL;
-    void *grown = __libc_realloc(pointer, size);
-    if (!pointer && grown) atomic_fetch_add(&live, 1);
-    return grown;
-}
-EXPORTED void free(void *pointer) {
-    if (pointer) atomic_fetch_sub(&live, 1);
-    __libc_free(pointer);
-}
 
 typedef struct attempt {
     const qvl_model *model;
@@ -81,16 +35,16 @@ static qvl_status run(const attempt *a, qvl_error *error) {
 static void fail_each_allocation(const attempt *a, long least) {
     qvl_error error = {0};
     if (run(a, &error)) fail_msg("%s", error.message); /* what stays allocated, stays from here */
-    long before = atomic_load(&live), failed = 0;
-    for (long n = 1;; n++) {
+    long before = live_allocations(), failed = 0;
+    for (long n = 0;; n++) {
         error = (qvl_error){0};
-        atomic_store(&countdown, n);
+        allocation_fails_after(n);
         qvl_status status = run(a, &error);
-        long left = atomic_exchange(&countdown, -1);
-        if (atomic_load(&live) != before)
-            fail_msg("allocation %ld failed: %ld blocks leaked (%s)", n, atomic_load(&live) - before,
+        bool due = allocation_failure_is_due();
+        if (live_allocations() != before)
+            fail_msg("allocation %ld failed: %ld blocks leaked (%s)", n, live_allocations() - before,
                      error.message);
-        if (left > 0) { /* fewer allocations than n: all have failed once */
+        if (due) { /* all have failed once */
             assert_int_equal(status, QVL_OK);
             break;
         }

@@ -1,7 +1,9 @@
 # Conversations to prompts, with the bundled demo model and the published templates of ${QVL_DATA}.
 qvl_test(test_mrope prompt/test_mrope.c)
 qvl_test(test_prompt prompt/test_prompt.c prompt/support.c)
+qvl_test(test_prompt_videos prompt/test_prompt_videos.c prompt/support.c)
 qvl_test(test_injection prompt/test_injection.c prompt/support.c)
+qvl_test(test_prompt_hostile prompt/test_prompt_hostile.c prompt/support.c)
 qvl_test(test_prompt_reports prompt/test_prompt_reports.c prompt/support.c)
 qvl_test(test_prompt_fixtures prompt/test_prompt_fixtures.c prompt/support.c)
 qvl_test(test_prompt_client prompt/test_prompt_client.c prompt/support.c)
@@ -10,7 +12,7 @@ foreach(name test_prompt_fixtures test_prompt_client) # which make their model f
   add_dependencies(${name} demo_model)
 endforeach()
 if(NOT QVL_SANITIZE)
-  qvl_test(test_prompt_allocation prompt/test_prompt_allocation.c prompt/support.c)
+  qvl_test(test_prompt_allocation prompt/test_prompt_allocation.c base/failing_allocation.c prompt/support.c)
 endif()
 qvl_oracle_test(prompt_oracle prompt_oracle.py)
 qvl_oracle_test(embeddings_oracle embeddings_oracle.py)

@@ -1,4 +1,5 @@
 #include "configs.h"
+#include "tokenizer.h"
 
 static const struct family_names {
     const char *model_type, *architecture, *vision_type, *text_type;
@@ -144,6 +145,8 @@ cJSON *demo_config(const demo_shape *shape, const char *dtype) {
 cJSON *demo_generation_config(const demo_shape *shape) {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddFalseToObject(json, "do_sample");
+    /* Random weights do not know when to stop talking. */
+    if (demo_has_tokenizer(shape)) put_number(json, "max_new_tokens", 64);
     put_ints(json, "eos_token_id", (int[2]){shape->tokens.end, shape->tokens.pad}, 2);
     put_number(json, "pad_token_id", shape->tokens.pad);
     return json;

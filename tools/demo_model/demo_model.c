@@ -18,18 +18,19 @@ typedef struct options {
     const char *shape, *init, *layout, *folder;
     const demo_naming *naming;
     qvl_dtype dtype;
-    long depth, shards;
+    long depth, layers, shards;
 } options;
 
 static int usage(FILE *out) {
     fputs(
-        "usage: demo_model [--shape NAME] [--dtype bf16|f32] [--init scaled|quarter] [--depth N] [--shards N]\n"
-        "       [--naming hf|visual|mlx|stray|flat|sidecar] [--layout hf|mlx|flat] OUT_FOLDER\n"
+        "usage: demo_model [--shape NAME] [--dtype bf16|f32] [--init scaled|quarter] [--depth N] [--layers N]\n"
+        "       [--shards N] [--naming hf|visual|mlx|stray|flat|sidecar] [--layout hf|mlx|flat] OUT_FOLDER\n"
         "Writes a checkpoint folder of that shape with random, reproducible weights.\n"
         "  --shape NAME   default demo; the names are below\n"
         "  --dtype TYPE   of the tensors, default bf16\n"
         "  --init RULE    default quarter for the tiny shapes, scaled for the others\n"
         "  --depth N      only the first N vision blocks\n"
+        "  --layers N     the language model too, its first N layers\n"
         "  --shards N     N safetensors files and an index; memory needed is that of one file\n"
         "  --naming NAME  how the tensors are called, default hf; sidecar: the tower in optiq/, as MLX names it\n"
         "  --layout NAME  order of the patch weights, default what the naming comes with\n"
@@ -68,6 +69,7 @@ static bool parse_option(const char *name, const char *value, options *o) {
         return strcmp(value, "f32") == 0 || strcmp(value, "bf16") == 0;
     }
     if (strcmp(name, "--depth") == 0) return parse_count(value, 1000, &o->depth);
+    if (strcmp(name, "--layers") == 0) return parse_count(value, 1000, &o->layers);
     if (strcmp(name, "--shards") == 0) return parse_count(value, 999, &o->shards);
     return false;
 }
@@ -94,6 +96,11 @@ static int choose_shape(const options *o, demo_shape *shape) {
     if (o->init) shape->init = strcmp(o->init, "quarter") == 0 ? DEMO_QUARTER : DEMO_SCALED;
     if (o->depth > shape->vision.depth) return demo_complain("the shape has fewer blocks than --depth", o->shape);
     if (o->depth) demo_shape_shorten(shape, (int)o->depth);
+    if (o->layers > shape->text.layers) return demo_complain("the shape has fewer layers than --layers", o->shape);
+    if (o->layers) {
+        shape->text.layers = (int)o->layers;
+        shape->text_tensors = true;
+    }
     return 0;
 }
 

@@ -73,6 +73,7 @@ demo_rule demo_value_rule(demo_init init, bool zero_centred, const char *name, c
     }
     bool table = strstr(name, "pos_embed.") || strstr(name, "embed_tokens.");
     if (init == DEMO_SCALED && is_bias(name)) return (demo_rule){.scale = 0.1};
+    if (init == DEMO_SCALED && strstr(name, "A_log")) return (demo_rule){.scale = 3.0, .offset = -3.0};
     if (init == DEMO_QUARTER || table || ndim < 2) return (demo_rule){.scale = 0.25};
     double fan_in = 1;
     for (int i = 1; i < ndim; i++) fan_in *= (double)shape[i];

@@ -140,6 +140,63 @@ static const demo_shape demo_35 = {
     .init = DEMO_SCALED,
 };
 
+/* Language models that are large enough for distances to mean something: 8 layers over a small tower. */
+static const demo_shape lm_test = {
+    .name = "lm-test",
+    .family = DEMO_QWEN3_VL,
+    .vision = {.depth = 3,
+               .hidden = 64,
+               .heads = 2,
+               .intermediate = 128,
+               .patch = 16,
+               .positions = 576,
+               .out_hidden = 512,
+               .deepstack_count = 3,
+               .deepstack = {0, 1, 2}},
+    .text = {.vocab = 4096,
+             .layers = 8,
+             .intermediate = 1536,
+             .heads = 8,
+             .kv_heads = 2,
+             .head_dim = 64,
+             .max_positions = 8192,
+             .mrope_section = {12, 10, 10},
+             .rope_theta = 5e6},
+    .tokens = {.vision_start = 508, .vision_end = 509, .image = 510, .video = 511, .end = 507, .pad = 505},
+    .text_tensors = true,
+    .init = DEMO_SCALED,
+};
+
+/* The same with experts. */
+static const demo_shape lm_test_moe = {
+    .name = "lm-test-moe",
+    .family = DEMO_QWEN3_VL_MOE,
+    .vision = {.depth = 3,
+               .hidden = 64,
+               .heads = 2,
+               .intermediate = 128,
+               .patch = 16,
+               .positions = 576,
+               .out_hidden = 256,
+               .deepstack_count = 3,
+               .deepstack = {0, 1, 2}},
+    .text = {.vocab = 4096,
+             .layers = 8,
+             .intermediate = 512,
+             .heads = 8,
+             .kv_heads = 4,
+             .head_dim = 64,
+             .max_positions = 8192,
+             .mrope_section = {12, 10, 10},
+             .experts = 16,
+             .experts_per_token = 4,
+             .expert_intermediate = 128,
+             .rope_theta = 5e6},
+    .tokens = {.vision_start = 508, .vision_end = 509, .image = 510, .video = 511, .end = 507, .pad = 505},
+    .text_tensors = true,
+    .init = DEMO_SCALED,
+};
+
 /* The models of the published test vectors: alike but for family, depths and the second deepstack index. */
 typedef struct tiny {
     const char *name;
@@ -201,17 +258,49 @@ static demo_shape tiny_shape(const tiny *model) {
     };
 }
 
-/* ---- all of them: the demos, the tiny ones, the published ones */
+/* Hybrid models with the head sizes of published ones: deep and wide enough to be compared in bf16, small enough to be
+ * written in a second. */
+static demo_shape mid_shape(const char *name, demo_family family) {
+    demo_shape shape = demo_35;
+    shape.name = name;
+    shape.family = family;
+    shape.vision.out_hidden = 256;
+    demo_text *text = &shape.text;
+    text->layers = 8;
+    text->intermediate = 512;
+    text->heads = 2;
+    text->kv_heads = 1;
+    text->head_dim = 256;
+    memcpy(text->mrope_section, (int[3]){11, 11, 10}, sizeof text->mrope_section);
+    text->linear_head_dim = 128;
+    text->partial_rotary = 0.25;
+    if (family == DEMO_QWEN3_5) return shape;
+    text->intermediate = 0;
+    text->experts = 8;
+    text->experts_per_token = 2;
+    text->expert_intermediate = text->shared_intermediate = 128;
+    return shape;
+}
 
-static const demo_shape *const demos[] = {&demo, &demo_35};
+static const struct mid {
+    const char *name;
+    demo_family family;
+} mids[] = {{"mid-35", DEMO_QWEN3_5}, {"mid-35moe", DEMO_QWEN3_5_MOE}};
 
-enum { DEMOS = sizeof demos / sizeof *demos };
+/* ---- all of them: the demos, the middle ones, the tiny ones, the published ones */
+
+static const demo_shape *const demos[] = {&demo, &demo_35, &lm_test, &lm_test_moe};
+
+enum { DEMOS = sizeof demos / sizeof *demos, MIDS = sizeof mids / sizeof *mids };
 enum { TINY = sizeof tinies / sizeof *tinies, PUBLISHED = sizeof models / sizeof *models };
 
 const char *demo_shape_name(size_t index) {
     if (index < DEMOS) return demos[index]->name;
-    if (index < DEMOS + TINY) return tinies[index - DEMOS].name;
-    return index < DEMOS + TINY + PUBLISHED ? models[index - DEMOS - TINY].name : NULL;
+    index -= DEMOS;
+    if (index < MIDS) return mids[index].name;
+    index -= MIDS;
+    if (index < TINY) return tinies[index].name;
+    return index < TINY + PUBLISHED ? models[index - TINY].name : NULL;
 }
 
 bool demo_shape_find(const char *name, demo_shape *shape) {
@@ -220,10 +309,12 @@ bool demo_shape_find(const char *name, demo_shape *shape) {
         if (strcmp(known, name) != 0) continue;
         if (i < DEMOS)
             *shape = *demos[i];
-        else if (i < DEMOS + TINY)
-            *shape = tiny_shape(&tinies[i - DEMOS]);
+        else if (i < DEMOS + MIDS)
+            *shape = mid_shape(mids[i - DEMOS].name, mids[i - DEMOS].family);
+        else if (i < DEMOS + MIDS + TINY)
+            *shape = tiny_shape(&tinies[i - DEMOS - MIDS]);
         else
-            *shape = published_shape(&models[i - DEMOS - TINY]);
+            *shape = published_shape(&models[i - DEMOS - MIDS - TINY]);
         return true;
     }
     return false;

@@ -10,8 +10,8 @@ nearest even:
     quarter  0.25 u; norm weights 1 + 0.25 u, except the zero-centred text norms of the qwen3_5 family, which stay
              0.25 u. What the tiny models' vectors use.
     scaled   matrices u sqrt(3 / fan_in), fan_in = product of every dimension but the first; biases 0.1 u; norm weights
-             as above; embedding tables and the remaining vectors 0.25 u. For larger shapes, where quarter would make
-             attention one-hot.
+             as above; A_log -3 + 3 u, so that heads remember for one to a few hundred tokens; embedding tables and the
+             remaining vectors 0.25 u. For larger shapes, where quarter would make attention one-hot.
 """
 
 import math
@@ -42,6 +42,8 @@ SHAPES = {
     "tiny-35moe": ("qwen3_5_moe", _tiny(2, [])),
     "demo": ("qwen3_vl", dict(_published(4, 64, 2, 128, 64, [0, 2]), num_position_embeddings=576)),
     "demo-35": ("qwen3_5", dict(_published(4, 64, 2, 128, 64, []), num_position_embeddings=576)),
+    "mid-35": ("qwen3_5", dict(_published(4, 64, 2, 128, 256, []), num_position_embeddings=576)),
+    "mid-35moe": ("qwen3_5_moe", dict(_published(4, 64, 2, 128, 256, []), num_position_embeddings=576)),
     "qwen3.5-0.8b": ("qwen3_5", _published(12, 768, 12, 3072, 1024, [])),
     "qwen3-vl-2b": ("qwen3_vl", _published(24, 1024, 16, 4096, 2048, [5, 11, 17])),
     "qwen3-vl-30b-a3b": ("qwen3_vl_moe", _published(27, 1152, 16, 4304, 2048, [8, 16, 24])),
@@ -162,6 +164,8 @@ def _rule(name, shape, init, model_type):
     table = "pos_embed." in name or "embed_tokens." in name
     if init == "scaled" and "bias" in name.split(".")[-1]:
         return lambda values: 0.1 * values
+    if init == "scaled" and "A_log" in name:
+        return lambda values: -3.0 + 3.0 * values
     if init == "quarter" or table or _is_norm_weight(name) or len(shape) < 2:
         return lambda values: 0.25 * values
     scale = math.sqrt(3.0 / math.prod(shape[1:]))

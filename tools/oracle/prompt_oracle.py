@@ -4,6 +4,7 @@ For the demo model's vocabulary and the two published ones, over the published t
   processor   pictures through the whole processor (Pillow backend): ids, token types, grids, and positions by
               prompt_cases.rope_index, which prompt_fixtures.py holds to the original
   videos      the same from the processor's parts: time stamps and expansion
+  frames      the same with the videos as lists of frames with their numbers and rate
   trusted     text that spells special tokens: the same ids as transformers with trust_text
   untrusted   and without, the same text, and the special tokens that transformers' sanitize_control_tokens leaves (its
               text is another now and then: its markers keep templates from trimming)
@@ -121,11 +122,22 @@ class Comparison:
         same &= [item["grid"] for item in found["items"]] == [tuple(grid) for grid in grids.tolist()]
         self.note("processor", case, same and self.check_positions(found, grids, []))
 
+    def prompt_of_frames(self, prompter, case):
+        """The same with the videos as frames, their numbers and rate: grids and labels are qvl's own."""
+        chat, sizes, _ = prompt_cases.request(case, self.reference.timestamps)
+        media = [noise(*size, i) for i, size in enumerate(sizes)]
+        for video in case.videos:
+            _, h, w = video["grid"]
+            frames = [np.zeros((16 * h, 16 * w, 3), np.uint8)] * len(video["frames"])
+            media.append(qvl_ctypes.Frames(frames, video["fps"], video["frames"]))
+        wide = qvl_ctypes.ClipOptions(min_pixels=1, max_pixels=1 << 40)
+        return prompter.plan(chat, media, preprocess={**LIMITS, "clip": wide})
+
     def check_videos(self, prompter, case, template):
         ids, types, image_grids, video_grids = self.reference.expected(case, template)
-        found = self.prompt(prompter, case)
-        same = np.array_equal(found["input_ids"], ids) and np.array_equal(found["mm_token_type_ids"], types)
-        self.note("videos", case, same and self.check_positions(found, image_grids, video_grids))
+        for what, found in (("videos", self.prompt(prompter, case)), ("frames", self.prompt_of_frames(prompter, case))):
+            same = np.array_equal(found["input_ids"], ids) and np.array_equal(found["mm_token_type_ids"], types)
+            self.note(what, case, same and self.check_positions(found, image_grids, video_grids))
 
     def check_injection(self, prompter, case, template):
         """The conversation's texts with special tokens strewn in."""

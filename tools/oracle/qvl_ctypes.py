@@ -85,20 +85,36 @@ class ModelInfo(ctypes.Structure):
         ("tensor_dtype", c_char_p),
         ("tensor_count", c_int32), ("file_count", c_int32), ("parameter_count", c_int64),
         ("compute_dtype", c_int32), ("kernels", c_char_p), ("threads", c_int32),
+        ("video_limits", Limits), ("video_limits_source", c_char_p), ("video_fps", c_double),
+        ("video_min_frames", c_int64), ("video_max_frames", c_int64),
     ]
 
 
 class Input(ctypes.Structure):
-    _fields_ = [
-        ("kind", c_int32), ("name", c_char_p), ("bytes", c_void_p), ("byte_count", c_size_t),
-        ("width", c_int64), ("height", c_int64), ("row_stride", c_size_t), ("limits", Limits),
-    ]
+    pass
+
+
+Input._fields_ = [
+    ("kind", c_int32), ("name", c_char_p), ("bytes", c_void_p), ("byte_count", c_size_t),
+    ("width", c_int64), ("height", c_int64), ("row_stride", c_size_t), ("limits", Limits),
+    ("frames", POINTER(Input)), ("frame_count", c_size_t), ("seconds", POINTER(c_double)),
+    ("indices", POINTER(c_int64)), ("rate", c_double), ("fps", c_double), ("num_frames", c_int64),
+    ("min_frames", c_int64), ("max_frames", c_int64),
+]
 
 
 class MediaOptions(ctypes.Structure):
     _fields_ = [
         ("size", c_size_t), ("max_pixels", c_int64), ("orientation", c_int32), ("alpha", c_int32),
-        ("alpha_colour", c_uint8 * 3), ("gray16", c_int32),
+        ("alpha_colour", c_uint8 * 3), ("gray16", c_int32), ("animation", c_int32),
+    ]
+
+
+class ClipOptions(ctypes.Structure):
+    _fields_ = [
+        ("fps", c_double), ("num_frames", c_int64), ("min_frames", c_int64), ("max_frames", c_int64),
+        ("min_pixels", c_int64), ("max_pixels", c_int64), ("frame_cap", c_int32), ("max_frame_tokens", c_int64),
+        ("assumed_rate", c_double), ("single_frame", c_int32), ("times", c_int32),
     ]
 
 
@@ -106,7 +122,7 @@ class PreprocessOptions(ctypes.Structure):
     _fields_ = [
         ("size", c_size_t), ("preset", c_int32),
         ("min_pixels", c_int64), ("max_pixels", c_int64), ("min_tokens", c_int64), ("max_tokens", c_int64),
-        ("width", c_int64), ("height", c_int64), ("profile", c_void_p), ("media", MediaOptions),
+        ("width", c_int64), ("height", c_int64), ("profile", c_void_p), ("media", MediaOptions), ("clip", ClipOptions),
     ]
 
 
@@ -114,6 +130,7 @@ class EncodeOptions(ctypes.Structure):
     _fields_ = [
         ("size", c_size_t), ("tap", TapFn), ("tap_user", c_void_p),
         ("progress", ProgressFn), ("progress_user", c_void_p), ("profile", c_void_p),
+        ("group", c_void_p), ("group_user", c_void_p),
     ]
 
 
@@ -124,10 +141,19 @@ class Stored(ctypes.Structure):
     ]
 
 
+class ClipInfo(ctypes.Structure):
+    _fields_ = [
+        ("frame_count", c_int64), ("indices", POINTER(c_int64)), ("seconds", POINTER(c_double)),
+        ("group_count", c_int64), ("timestamps", POINTER(c_double)), ("source_frames", c_int64), ("rate", c_double),
+        ("rate_assumed", c_bool), ("variable_rate", c_bool), ("sampled_fps", c_double), ("limits", Limits),
+    ]
+
+
 class Item(ctypes.Structure):
     _fields_ = [
         ("grid", Grid), ("tokens", c_int64), ("source_width", c_int64), ("source_height", c_int64),
-        ("width", c_int64), ("height", c_int64), ("stored", Stored),
+        ("width", c_int64), ("height", c_int64), ("stored", Stored), ("clip", POINTER(ClipInfo)),
+        ("origin", c_int64 * 3),
     ]
 
 
@@ -135,7 +161,7 @@ class Features(ctypes.Structure):
     _fields_ = [
         ("dtype", c_int32), ("tokens", c_int64), ("width", c_int64), ("embeds", c_void_p),
         ("deepstack_count", c_int32), ("deepstack", c_void_p * MAX_DEEPSTACK),
-        ("item_count", c_size_t), ("items", POINTER(Item)),
+        ("item_count", c_size_t), ("items", POINTER(Item)), ("shared", c_void_p),
     ]
 
 
@@ -330,6 +356,10 @@ def _items_of(result):
         entry = {name: getattr(item, name) for name in names}
         entry["grid"] = (item.grid.t, item.grid.h, item.grid.w)
         entry["stored"] = {name: getattr(item.stored, name) for name, _ in Stored._fields_}
+        if item.clip:
+            clip = item.clip.contents
+            entry["indices"] = clip.indices[:clip.frame_count]
+            entry["timestamps"] = clip.timestamps[:clip.group_count]
         items.append(entry)
     return items
 
@@ -338,8 +368,27 @@ def _grids_of(items):
     return np.array([item["grid"] for item in items], np.int64).reshape(-1, 3)
 
 
+class Frames:
+    """A clip as RGB arrays with a rate and perhaps indices, or with seconds."""
+
+    def __init__(self, frames, rate=0.0, indices=None, seconds=None):
+        self.frames, self.rate, self.indices, self.seconds = list(frames), rate, indices, seconds
+
+    def input(self):
+        frames, kept = _inputs_of(self.frames)
+        value = Input(3, b"frames", None, 0, 0, 0, 0)
+        value.frames, value.frame_count, value.rate = frames, len(self.frames), self.rate
+        if self.indices is not None:
+            value.indices = (c_int64 * len(self.frames))(*self.indices)
+        if self.seconds is not None:
+            value.seconds = (c_double * len(self.frames))(*self.seconds)
+        return value, [kept, frames, value.indices, value.seconds]
+
+
 def _input_of(source):
-    """An Input for a path, encoded bytes, or an RGB array; the second value must be kept alive."""
+    """An Input for a path, encoded bytes, an RGB array, or Frames; the second value must be kept alive."""
+    if isinstance(source, Frames):
+        return source.input()
     if isinstance(source, np.ndarray):
         view, array = _image_view(source)
         return Input(2, None, array.ctypes.data, array.nbytes, view.width, view.height, 0), array

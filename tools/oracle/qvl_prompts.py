@@ -20,7 +20,8 @@ CHOICES = {
 
 
 class PrompterOptions(ctypes.Structure):
-    _fields_ = [("size", c_size_t), ("template_text", c_char_p), ("template_name", c_char_p)]
+    _fields_ = [("size", c_size_t), ("template_text", c_char_p), ("template_name", c_char_p),
+                ("template_source", c_char_p)]
 
 
 class Medium(ctypes.Structure):
@@ -99,8 +100,8 @@ _declare()
 
 
 class Media:
-    """The caller's media as an array of Medium. Each is a picture (an array, bytes or a path), or a video as
-    ("video", grid, timestamps), which has no pixels and so is for plans."""
+    """The caller's media as an array of Medium. Each is a picture (an array, bytes or a path), a video as Frames,
+    or a video as ("video", grid, timestamps), which has no pixels and so is for plans."""
 
     def __init__(self, media, cols):
         self.kept = []
@@ -116,7 +117,9 @@ class Media:
             return Medium(VIDEO, b"video", None, ctypes.pointer(patches), None, None, stamps, len(timestamps))
         value, kept = qvl_ctypes._input_of(medium)
         self.kept += [value, kept]
-        return Medium(IMAGE, b"picture", ctypes.pointer(value), None, None, None, None, 0)
+        video = isinstance(medium, qvl_ctypes.Frames)
+        name, kind = (b"video", VIDEO) if video else (b"picture", IMAGE)
+        return Medium(kind, name, ctypes.pointer(value), None, None, None, None, 0)
 
 
 class Prompter:

@@ -1,6 +1,7 @@
-"""Times Pillow and numpy at preprocessing beside qvl, on the same picture, one thread, taking turns.
+"""Times Pillow and numpy at preprocessing beside qvl, on the same picture, taking turns: Pillow on one thread, qvl on one and
+on several.
 
-    python3 tools/peers/pillow_preprocess.py [--runs 7] [--size 1024]
+    python3 tools/peers/pillow_preprocess.py [--runs 7] [--size 1024] [--threads 2]
 
 Needs Pillow and numpy; the library through tools/oracle/qvl_ctypes.py (QVL_BUILD_DIR). A 4000x3000 JPEG: decode, resize to
 SIZE x SIZE, normalise and cut into patch rows. The resized pixels of both are compared and must be equal.
@@ -50,33 +51,39 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--size", type=int, default=1024)
+    parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     size = arguments.size
     file = io.BytesIO()
     Image.fromarray(photo()).save(file, "JPEG", quality=90)
     data = file.getvalue()
     pixels = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
-    steps = {"decode": [], "resize": [], "resize, normalise, cut": []}
-    model = qvl.Model(os.environ.get("QVL_MODEL", "models/demo"), level="config", threads=1)
+    one, more = (qvl.Model(os.environ.get("QVL_MODEL", "models/demo"), level="config", threads=threads)
+                 for threads in (1, arguments.threads))
+    decode, resize, rows, file_to_rows = [], [], [], []
+    how = {"preset": "transformers-pil", "width": size, "height": size}
     for _ in range(arguments.runs):
         theirs, image = timed(lambda: np.asarray(Image.open(io.BytesIO(data)).convert("RGB")))
         ours, (own, _) = timed(qvl.read_image, data)
         assert np.array_equal(image, own)
-        steps["decode"].append((theirs, ours))
+        decode.append((theirs, ours, ours))
         picture = Image.fromarray(pixels)
         theirs, resized = timed(lambda: np.asarray(picture.resize((size, size), Image.BICUBIC)))
         ours, own = timed(qvl.resize, pixels, size, size, "transformers-pil", 1)
+        ours_more, _ = timed(qvl.resize, pixels, size, size, "transformers-pil", arguments.threads)
         assert np.array_equal(resized, own)
-        steps["resize"].append((theirs, ours))
+        resize.append((theirs, ours, ours_more))
         theirs_rows, _ = timed(rows_of, resized)
-        ours, _ = timed(lambda: model.preprocess(
-            [pixels], preset="transformers-pil", width=size, height=size))
-        steps["resize, normalise, cut"].append((theirs + theirs_rows, ours))
-    print(f"Pillow {PIL.__version__}, numpy {np.__version__}, one thread, medians of {arguments.runs}, 4000x3000 to "
-          f"{size}x{size}")
-    for name, pairs in steps.items():
-        theirs, ours = (statistics.median(column) for column in zip(*pairs))
-        print(f"{name:24} Pillow {1e3 * theirs:7.1f} ms   qvl {1e3 * ours:7.1f} ms   ratio {theirs / ours:.2f}")
+        rows.append((theirs + theirs_rows, timed(lambda: one.preprocess([pixels], **how))[0],
+                     timed(lambda: more.preprocess([pixels], **how))[0]))
+        file_to_rows.append((decode[-1][0] + rows[-1][0], timed(lambda: one.preprocess_inputs([data], **how))[0],
+                             timed(lambda: more.preprocess_inputs([data], **how))[0]))
+    print(f"Pillow {PIL.__version__}, numpy {np.__version__}, medians of {arguments.runs}, 4000x3000 to {size}x{size}")
+    for name, times in (("decode", decode), ("resize", resize), ("resize, normalise, cut", rows),
+                        ("file to rows", file_to_rows)):
+        theirs, ours, ours_more = (statistics.median(column) for column in zip(*times))
+        print(f"{name:24} Pillow {1e3 * theirs:7.1f} ms   qvl {1e3 * ours:7.1f} ms (ratio {theirs / ours:.2f})   "
+              f"with {arguments.threads} threads {1e3 * ours_more:7.1f} ms ({ours / ours_more:.2f} times as fast)")
 
 
 if __name__ == "__main__":

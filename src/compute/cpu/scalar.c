@@ -1,9 +1,5 @@
-/* The specification: every kernel as plainly as it can be said. fmaf rounds once, on any processor. */
-#include "compute/cpu/kernels.h"
-
-#include "base/bf16.h"
-
-#include <math.h>
+/* The specification: every kernel as plainly as it can be said. */
+#include "compute/cpu/scalar_math.h"
 
 const float qvl_exp2_coefficients[8] = {1.0f,           0.693147182f,   0.240226507f,    0.0555041097f,
                                         0.00961802527f, 0.00133334508f, 0.000154697322f, 1.53100809e-05f};
@@ -11,43 +7,6 @@ const float qvl_exp2_coefficients[8] = {1.0f,           0.693147182f,   0.240226
 const float qvl_erfc_coefficients[QVL_ERFC_TERMS] = {-0.671794057f,  1.34528637f,  0.189373016f,   -0.375148267f,
                                                      -0.157955095f,  0.28178364f,  0.112646095f,   -0.290605605f,
                                                      -0.0428080074f, 0.273325294f, -0.0310696401f, -0.119526982f};
-
-static float round_to_bf16(float x) {
-    return qvl_f32_from_bf16(qvl_bf16_from_f32(x));
-}
-
-/* 2^y, where r is y - n for the integer n nearest to the clamped y. */
-static float exp2_from_parts(float y, float n, float r) {
-    float p = qvl_exp2_coefficients[7];
-    for (int i = 6; i >= 0; i--) p = fmaf(p, r, qvl_exp2_coefficients[i]);
-    float power = qvl_f32_from_bits((uint32_t)((int32_t)n + 127) << 23);
-    return y < QVL_EXP2_MIN ? 0.0f : p * power;
-}
-
-static float clamp_exponent(float y) {
-    float low = y > QVL_EXP2_MIN ? y : QVL_EXP2_MIN;
-    return low < QVL_EXP2_MAX ? low : QVL_EXP2_MAX;
-}
-
-/* 2^(d * factor) */
-static float exp2_scaled(float d, float factor) {
-    float y = d * factor;
-    float n = rintf(clamp_exponent(y));
-    float r = fmaf(d, factor, -n);
-    r = r > -0.5f ? r : -0.5f;
-    r = r < 0.5f ? r : 0.5f;
-    return exp2_from_parts(y, n, r);
-}
-
-/* e^x */
-static float exponential(float x) {
-    float y = x * QVL_LOG2E;
-    float n = rintf(clamp_exponent(y));
-    float r = fmaf(x, QVL_LOG2E_LOW, fmaf(x, QVL_LOG2E, -n));
-    r = r > -0.5f ? r : -0.5f;
-    r = r < 0.5f ? r : 0.5f;
-    return exp2_from_parts(y, n, r);
-}
 
 static float gelu_tanh(float x) {
     float inner = fmaf(x * x, QVL_GELU_CUBIC, 1.0f) * x;
@@ -85,14 +44,6 @@ static void finish(qvl_epilogue kind, bool round, int64_t rows, int64_t cols, co
             if (kind == QVL_EPILOGUE_ERF) v = gelu_erf(v);
             out[i * ldo + j] = round ? round_to_bf16(v) : v;
         }
-}
-
-static float sum_lanes(const float lanes[QVL_LANES]) {
-    float s[QVL_LANES];
-    for (int i = 0; i < QVL_LANES; i++) s[i] = lanes[i];
-    for (int half = QVL_LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) s[i] = s[i] + s[i + half];
-    return s[0];
 }
 
 static void layer_norm(int64_t n, const float *x, const float *weight, const float *bias, float eps, bool round,

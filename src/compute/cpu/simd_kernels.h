@@ -168,19 +168,33 @@ INLINE void product_tile(int rows, int vectors, int64_t k, const float *a, int64
         }
 }
 
-/* Rows that do not fill a tile are taken one by one or in fours: few, and never seen by a full block. */
+/* Rows that do not fill a tile are taken in fours, twos (the delta rule of one token) or one by one. */
 INLINE void product_columns(int vectors, int64_t rows, int64_t k, const float *a, int64_t lda, const float *b,
                             int64_t ldb, float *c, int64_t ldc, bool add) {
     int64_t i = 0;
     for (; i + TILE_ROWS <= rows; i += TILE_ROWS)
         product_tile(TILE_ROWS, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
     for (; i + 4 <= rows; i += 4) product_tile(4, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+    for (; i + 2 <= rows; i += 2) product_tile(2, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
     for (; i < rows; i++) product_tile(1, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+}
+
+#define GATHERED_K 256
+
+/* Columns that are half a cache line pair of b's rows fall into half of the sets of L1 and do not stay there: for many
+ * rows they are laid side by side first. */
+INLINE void product_of_half_rows(int64_t rows, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
+                                 float *c, int64_t ldc, bool add) {
+    float columns[GATHERED_K * 16] __attribute__((aligned(64)));
+    for (int64_t l = 0; l < k; l++) v16_store(columns + 16 * l, v16_load(b + l * ldb));
+    product_columns(1, rows, k, a, lda, columns, 16, c, ldc, add);
 }
 
 static void product(int64_t rows, int64_t cols, int64_t k, const float *a, int64_t lda, const float *b,
                     int64_t ldb, float *c, int64_t ldc, bool add) {
     int64_t j = 0;
+    bool gather = TILE_VECTORS == 1 && cols > 16 && k <= GATHERED_K && rows >= 8 * TILE_ROWS;
+    for (; gather && j < cols; j += 16) product_of_half_rows(rows, k, a, lda, b + j, ldb, c + j, ldc, add);
     for (; j + 16 * TILE_VECTORS <= cols; j += 16 * TILE_VECTORS)
         product_columns(TILE_VECTORS, rows, k, a, lda, b + j, ldb, c + j, ldc, add);
     for (; j < cols; j += 16) product_columns(1, rows, k, a, lda, b + j, ldb, c + j, ldc, add);

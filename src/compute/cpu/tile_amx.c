@@ -147,8 +147,9 @@ INLINE void product_of_kind(qvl_epilogue kind, const qvl_tile_product *p, int64_
                 else
                     zero_sums();
                 const float *stream = NULL;
-                if (last && p->stream) stream = p->stream + (first_row + 32 * r) * p->n + f.column;
-                multiply_block(kind, a, b, steps, &waiting, next + r * steps * lines * 64, lines, stream, p->n);
+                if (last && p->stream) stream = stream_at(p, first_row + 32 * r, f.column);
+                multiply_block(kind, a, b, steps, &waiting, next + r * steps * lines * 64, lines, stream,
+                               p->stream_stride);
                 finish_rest(kind, &waiting);
                 store_sums(sums);
                 barrier();
@@ -212,136 +213,21 @@ static void add_values(const qvl_tile_attention *a, const uint16_t *v, int64_t p
     barrier();
 }
 
-/* ---- attention for bounded scores and up to five value tiles, interleaved
- *
- * Step j multiplies the scores of key block j+1, takes the powers of block j and multiplies the values of block
- * j-1: the three depend on each other only from one step to the next. The values stay in tiles 0..4 throughout. */
+/* ---- attention for the head widths of the published towers */
 
-typedef struct bounded_run {
-    const uint16_t *q, *k, *v;
-    float *scores;        /* [2][512] */
-    uint16_t *numerators; /* [2][512] */
-    v16 sum;
-} bounded_run;
+#include "compute/cpu/tile_amx_attention.h"
 
-INLINE void take_pairs(bounded_run *r, int64_t j, int first, int count) {
-    const float *scores = r->scores + (j & 1) * 512 + first * 32;
-    uint16_t *out = r->numerators + (j & 1) * 512 + first * 32;
-    for (int i = 0; i < count; i++)
-        numerators(v16_load(scores + i * 32), v16_load(scores + i * 32 + 16), &r->sum, out + i * 32);
-}
-
-/* One step of dimensions of one tile of 16 keys. */
-INLINE void score_step(const uint16_t *k, const uint16_t *q) {
-    _tile_loadd(6, k, 64);
-    _tile_loadd(7, q, 64);
-    _tile_dpbf16ps(5, 6, 7);
-}
-
-INLINE void score_block(bounded_run *r, int dim_steps, int64_t j) {
-    const uint16_t *k = r->k + j * 2 * dim_steps * QVL_TILE;
-    for (int half = 0; half < 2; half++) {
-        _tile_zero(5);
-        for (int d = 0; d < dim_steps; d++) score_step(k + (half * dim_steps + d) * QVL_TILE, r->q + d * QVL_TILE);
-        _tile_stored(5, r->scores + (j & 1) * 512 + half * 256, 64);
-    }
-}
-
-INLINE void value_block(bounded_run *r, int value_tiles, int64_t j) {
-    const uint16_t *v = r->v + j * value_tiles * QVL_TILE;
-    _tile_loadd(7, r->numerators + (j & 1) * 512, 64);
-    _tile_loadd(6, v, 64);
-    _tile_dpbf16ps(0, 6, 7);
-    _tile_loadd(6, v + QVL_TILE, 64);
-    _tile_dpbf16ps(1, 6, 7);
-    _tile_loadd(6, v + 2 * QVL_TILE, 64);
-    _tile_dpbf16ps(2, 6, 7);
-    _tile_loadd(6, v + 3 * QVL_TILE, 64);
-    _tile_dpbf16ps(3, 6, 7);
-    if (value_tiles > 4) {
-        _tile_loadd(6, v + 4 * QVL_TILE, 64);
-        _tile_dpbf16ps(4, 6, 7);
-    }
-}
-
-/* Scores of block j+1, powers of block j, values of block j-1, all of which exist. */
-INLINE void whole_step(bounded_run *r, int dim_steps, int value_tiles, int64_t j) {
-    const uint16_t *k = r->k + (j + 1) * 2 * dim_steps * QVL_TILE, *v = r->v + (j - 1) * value_tiles * QVL_TILE;
-    float *scores = r->scores + ((j + 1) & 1) * 512;
-    int pair = 0,
-        share = dim_steps > 2 ? 1 : 2; /* pairs beside each score multiply; the others stand by the values */
-    for (int half = 0; half < 2; half++) {
-        _tile_zero(5);
-        for (int d = 0; d < dim_steps; d++, pair += share) {
-            score_step(k + (half * dim_steps + d) * QVL_TILE, r->q + d * QVL_TILE);
-            take_pairs(r, j, pair, share);
-        }
-        _tile_stored(5, scores + half * 256, 64);
-    }
-    _tile_loadd(7, r->numerators + ((j - 1) & 1) * 512, 64);
-    _tile_loadd(6, v, 64);
-    _tile_dpbf16ps(0, 6, 7);
-    take_pairs(r, j, pair, 2);
-    _tile_loadd(6, v + QVL_TILE, 64);
-    _tile_dpbf16ps(1, 6, 7);
-    take_pairs(r, j, pair + 2, 2);
-    _tile_loadd(6, v + 2 * QVL_TILE, 64);
-    _tile_dpbf16ps(2, 6, 7);
-    take_pairs(r, j, pair + 4, 2);
-    _tile_loadd(6, v + 3 * QVL_TILE, 64);
-    _tile_dpbf16ps(3, 6, 7);
-    take_pairs(r, j, pair + 6, 2);
-    if (value_tiles > 4) {
-        _tile_loadd(6, v + 4 * QVL_TILE, 64);
-        _tile_dpbf16ps(4, 6, 7);
-        take_pairs(r, j, pair + 8, 2);
-    }
-}
-
-INLINE void bounded_attention(const qvl_tile_attention *a, int dim_steps, int value_tiles, int64_t tile,
-                              float *out, float *scratch) {
-    int64_t blocks = (a->keys + 31) / 32;
-    float *values = scratch;
-    bounded_run r = {.q = a->q + tile * dim_steps * QVL_TILE,
-                     .k = a->k,
-                     .v = a->v,
-                     .scores = values + 5 * 256,
-                     .numerators = (uint16_t *)(values + 5 * 256 + 1024),
-                     .sum = v16_set(0.0f)};
-    zero_sums();
-    score_block(&r, dim_steps, 0);
-    for (int64_t j = 0; j < blocks; j++) {
-        barrier();
-        if (j > 0 && j + 1 < blocks) {
-            whole_step(&r, dim_steps, value_tiles, j);
-            continue;
-        }
-        const float *scores = r.scores + (j & 1) * 512;
-        uint16_t *pairs = r.numerators + (j & 1) * 512;
-        for (int64_t i = 0; i < 16; i++)
-            some_numerators(scores + i * 32, a->keys - 32 * j - 2 * i, v16_set(0.0f), &r.sum, pairs + i * 32);
-        if (j + 1 < blocks) score_block(&r, dim_steps, j + 1);
-        if (j > 0) value_block(&r, value_tiles, j - 1);
-    }
-    barrier();
-    value_block(&r, value_tiles, blocks - 1);
-    _tile_stored(0, values, 64);
-    _tile_stored(1, values + 256, 64);
-    _tile_stored(2, values + 512, 64);
-    _tile_stored(3, values + 768, 64);
-    _tile_stored(4, values + 1024, 64);
-    barrier();
-    v16 scale = v16_div(v16_set(1.0f), r.sum);
-    for (int t = 0; t < value_tiles; t++)
-        transpose_scaled(values + t * 256, scale, out + t * 16, value_tiles * 16);
-}
-
-static void attention(const qvl_tile_attention *a, int64_t tile, float *out, float *scratch) {
-    int64_t dim_steps = (a->head_dim + 31) / 32, value_tiles = (a->head_dim + 15) / 16;
-    if (a->bounded && dim_steps == 3 && value_tiles == 5) /* 72 and 80 */
-        bounded_attention(a, 3, 5, tile, out, scratch);
-    else if (a->bounded && dim_steps == 2 && value_tiles == 4) /* 64 */
-        bounded_attention(a, 2, 4, tile, out, scratch);
+static void attention(const qvl_tile_attention *a, int64_t tile, const qvl_tile_rows *out, float *scratch) {
+    if (a->head_dim == 72 && a->bounded)
+        interleaved_attention((interleaving){3, 5, true, false}, a, tile, out, scratch);
+    else if (a->head_dim == 72)
+        interleaved_attention((interleaving){3, 5, true, true}, a, tile, out, scratch);
+    else if (a->head_dim == 80)
+        interleaved_attention((interleaving){3, 5, false, true}, a, tile, out, scratch);
+    else if (a->head_dim == 64 && a->bounded)
+        interleaved_attention((interleaving){2, 4, false, false}, a, tile, out, scratch);
+    else if (a->head_dim == 64)
+        interleaved_attention((interleaving){2, 4, false, true}, a, tile, out, scratch);
     else
         chunked_attention(a, tile, out, scratch, score_keys, add_values);
 }
@@ -375,4 +261,77 @@ const qvl_tile_kernels qvl_tile_kernels_amx = {
     .split = split_rows,
     .round = round_to_bf16,
     .multiply_adds = multiply_adds,
+};
+
+/* ---- the decoder's */
+
+#include "compute/cpu/decoder_tile.h"
+
+/* 16 rows of w, from first on, to the right tiles of column group `group`; rows that w does not have become zeros. */
+static void turn_rows(const qvl_tile_dot *d, int64_t first, int64_t group) {
+    for (int64_t step = 0; step < d->steps; step++) {
+        __mmask32 mask = step + 1 < d->steps ? 0xffffffffu : d->last;
+        v16 pairs[16];
+        for (int64_t i = 0; i < 16; i++) {
+            const uint8_t *from = d->w + (size_t)(first + i) * d->row_bytes + step * 64;
+            pairs[i] = first + i < d->columns
+                           ? _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(mask, (const void *)from))
+                           : v16_set(0.0f);
+        }
+        transpose_16(pairs);
+        for (int i = 0; i < 16; i++)
+            v16_store((float *)(void *)(d->scratch + (step * 3 + group) * QVL_TILE + i * 32), pairs[i]);
+    }
+}
+
+INLINE void load_rows(const float *sums) {
+    const float *lower = sums + 16 * QVL_DOT_COLUMNS;
+    _tile_loadd(0, sums, 4 * QVL_DOT_COLUMNS);
+    _tile_loadd(1, sums + 16, 4 * QVL_DOT_COLUMNS);
+    _tile_loadd(2, sums + 32, 4 * QVL_DOT_COLUMNS);
+    _tile_loadd(3, lower, 4 * QVL_DOT_COLUMNS);
+    _tile_loadd(4, lower + 16, 4 * QVL_DOT_COLUMNS);
+    _tile_loadd(5, lower + 32, 4 * QVL_DOT_COLUMNS);
+}
+
+INLINE void store_rows(float *sums) {
+    float *lower = sums + 16 * QVL_DOT_COLUMNS;
+    _tile_stored(0, sums, 4 * QVL_DOT_COLUMNS);
+    _tile_stored(1, sums + 16, 4 * QVL_DOT_COLUMNS);
+    _tile_stored(2, sums + 32, 4 * QVL_DOT_COLUMNS);
+    _tile_stored(3, lower, 4 * QVL_DOT_COLUMNS);
+    _tile_stored(4, lower + 16, 4 * QVL_DOT_COLUMNS);
+    _tile_stored(5, lower + 32, 4 * QVL_DOT_COLUMNS);
+}
+
+/* 48 columns from `first` on. w is laid out as right tiles first. Rows beyond the last give sums that nobody reads. */
+static void dot_48(const qvl_tile_dot *d, int64_t first) {
+    const uint16_t *a = d->a;
+    float *sums = d->sums + first;
+    for (int64_t group = 0; group < 3; group++) turn_rows(d, first + 16 * group, group);
+    barrier();
+    for (int64_t i = 0; i < d->rows; i += 32, a += d->a_steps * 2 * QVL_TILE, sums += 32 * QVL_DOT_COLUMNS) {
+        pending_rows none = {.row = 0, .end = 0};
+        if (d->add)
+            load_rows(sums);
+        else
+            zero_sums();
+        multiply_block(QVL_EPILOGUE_STORE, a, d->scratch, d->steps, &none, NULL, 0, NULL, 0);
+        store_rows(sums);
+    }
+    barrier();
+}
+
+static void dot(const qvl_tile_dot *d) {
+    for (int64_t first = 0; first < d->columns; first += 48) dot_48(d, first);
+}
+
+const qvl_decoder_tiles qvl_decoder_tiles_amx = {
+    .expand = expand,
+    .dot = dot,
+    .finish = finish_sums,
+    .right_tiles = right_tiles,
+    .attend = attend,
+    .join = join,
+    .result = result,
 };

@@ -26,15 +26,6 @@ INLINE v16 fast_exp2(v16 y) {
     return _mm512_scalef_ps(p, y);
 }
 
-/* The same to 8e-5, for softmax numerators. */
-INLINE v16 coarse_exp2(v16 y) {
-    v16 r = _mm512_reduce_ps(y, _MM_FROUND_TO_NEG_INF);
-    v16 p = v16_fma(r, v16_set(0.0780244995f), v16_set(0.226067188f));
-    p = v16_fma(p, r, v16_set(0.695833529f));
-    p = v16_fma(p, r, v16_set(0.999925219f));
-    return _mm512_scalef_ps(p, y);
-}
-
 /* 1/d for d in 1..2^126 */
 INLINE v16 fast_reciprocal(v16 d) {
     v16 r = _mm512_rcp14_ps(d);
@@ -98,8 +89,12 @@ INLINE panel_finish finish_of_panel(const qvl_tile_product *p, int64_t panel) {
     return f;
 }
 
+INLINE float *stream_at(const qvl_tile_product *p, int64_t row, int64_t column) {
+    return p->stream + (row - p->first_row) * p->stream_stride + (column - p->first_column);
+}
+
 INLINE void finish_to_stream(const panel_finish *f, bool add, const float *sums, int64_t row) {
-    float *out = f->p->stream + row * f->p->n + f->column;
+    float *out = stream_at(f->p, row, f->column);
     for (int j = 0; j < 3; j++) {
         v16 v = v16_add(v16_load(sums + j * 512), f->bias[j]);
         if (add) v = v16_add(v16_load_mask(out + 16 * j, f->mask[j]), v);
@@ -147,52 +142,37 @@ INLINE void finish_row(qvl_epilogue kind, const panel_finish *f, const float *su
 
 /* ---- softmax numerators */
 
-/* Two rows of scores (keys 2i and 2i+1, lanes are queries) to numerators 2^s: added to sum, and
- * stored as the pair row of a right tile. */
-INLINE void numerators(v16 s0, v16 s1, v16 *sum, uint16_t *pair) {
-    const __m512i zip = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
-                                         6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    v16 p0 = coarse_exp2(s0), p1 = coarse_exp2(s1);
-    *sum = v16_add(*sum, v16_add(p0, p1));
-    __m512i both = (__m512i)_mm512_cvtne2ps_pbh(p1, p0);
-    _mm512_storeu_si512((void *)pair, _mm512_permutexvar_epi16(zip, both));
+/* 2^y to 8e-5 and half a step of bf16 above, so that cutting to bf16 rounds: to nearest, ties up. */
+INLINE v16 numerator_exp2(v16 y) {
+    v16 r = _mm512_reduce_ps(y, _MM_FROUND_TO_NEG_INF);
+    v16 p = v16_fma(r, v16_set(0.0780244995f), v16_set(0.226067188f));
+    p = v16_fma(p, r, v16_set(0.695833529f));
+    p = v16_fma(p, r, v16_set(0.999925219f + 0x1p-8f));
+    return _mm512_scalef_ps(p, y);
 }
 
-/* The same of scores less top, where only `count` of the two rows exist: the others become zeros. */
+/* Two rows of scores (keys 2i and 2i+1, lanes are queries) to numerators 2^s, stored as the pair row of a right tile. */
+INLINE __m512i numerators(v16 s0, v16 s1, uint16_t *pair) {
+    __m512i even = _mm512_srli_epi32(_mm512_castps_si512(numerator_exp2(s0)), 16);
+    __m512i odd = _mm512_castps_si512(numerator_exp2(s1));
+    __m512i both = _mm512_mask_blend_epi16(0xaaaaaaaau, even, odd);
+    _mm512_storeu_si512((void *)pair, both);
+    return both;
+}
+
+/* sum + both rows of the pair, as they were rounded. */
+INLINE v16 add_numerators(v16 sum, __m512i pair) {
+    return _mm512_dpbf16_ps(sum, (__m512bh)pair, (__m512bh)_mm512_set1_epi32(0x3f803f80));
+}
+
+/* The same of scores less top, added to sum, where only `count` of the two rows exist: the others become zeros. */
 INLINE void some_numerators(const float *scores, int64_t count, v16 top, v16 *sum, uint16_t *pair) {
     v16 none = v16_set(-INFINITY);
-    numerators(count > 0 ? v16_sub(v16_load(scores), top) : none,
-               count > 1 ? v16_sub(v16_load(scores + 16), top) : none, sum, pair);
+    *sum = add_numerators(*sum, numerators(count > 0 ? v16_sub(v16_load(scores), top) : none,
+                                           count > 1 ? v16_sub(v16_load(scores + 16), top) : none, pair));
 }
 
 /* ---- from rows to tiles */
-
-/* Transposes 16 x 16 values of 32 bits. */
-INLINE void transpose_16(v16 a[16]) {
-    v16 b[16];
-    for (int i = 0; i < 16; i += 2) {
-        b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
-        b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
-    }
-    for (int i = 0; i < 16; i += 4)
-        for (int j = 0; j < 2; j++) {
-            __m512d low = _mm512_castps_pd(b[i + j]), high = _mm512_castps_pd(b[i + j + 2]);
-            a[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, high));
-            a[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
-        }
-    for (int i = 0; i < 4; i++) {
-        b[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88);
-        b[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd);
-        b[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88);
-        b[i + 12] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xdd);
-    }
-    for (int i = 0; i < 4; i++) {
-        a[i] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88);
-        a[i + 4] = _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0x88);
-        a[i + 8] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0xdd);
-        a[i + 12] = _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0xdd);
-    }
-}
 
 /* x rotated and scaled, as bf16 to out; returns the sum of squares. */
 INLINE float rotate_row(const float *x, const float *cosine, const float *sine, int64_t half, float factor,
@@ -229,10 +209,12 @@ static void split_rows(const qvl_tile_split *s, int64_t count, float norms[2], f
     uint16_t *q = (uint16_t *)scratch, *k = q + 16 * ld, *v = k + 16 * ld;
     memset(q, 0, (size_t)(3 * 16 * ld) * sizeof *q);
     for (int64_t i = 0; i < count; i++) {
-        const float *x = s->row + i * s->row_stride, *c = s->cosine + i * half, *sn = s->sine + i * half;
-        norms[0] = qvl_larger_or_nan(norms[0], rotate_row(x, c, sn, half, s->factor, q + i * ld));
-        norms[1] = qvl_larger_or_nan(norms[1], rotate_row(x + s->width, c, sn, half, 1.0f, k + i * ld));
-        round_row(x + 2 * s->width, s->head_dim, v + i * ld);
+        const float *c = s->cosine + i * half, *sn = s->sine + i * half;
+        int64_t at = i * s->row_stride;
+        norms[0] = qvl_larger_or_nan(norms[0], rotate_row(s->rows[0] + at, c, sn, half, s->factor, q + i * ld));
+        norms[1] = qvl_larger_or_nan(norms[1], rotate_row(s->rows[1] + at, c, sn, half, 1.0f, k + i * ld));
+        round_row(s->rows[2] + at, s->head_dim, v + i * ld);
+        if (s->head_dim % 16) v[i * ld + s->head_dim] = 0x3f80; /* one */
     }
     for (int64_t step = 0; step < steps; step++) {
         v16 pairs[16];
@@ -251,6 +233,13 @@ static void split_rows(const qvl_tile_split *s, int64_t count, float norms[2], f
     }
 }
 
+/* Two rows to one of pairs, rounded. */
+INLINE v16 pair_of_rows(v16 even, v16 odd) {
+    __m256i low = (__m256i)_mm512_cvtneps_pbh(even), high = (__m256i)_mm512_cvtneps_pbh(odd);
+    return _mm512_castsi512_ps(
+        _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16)));
+}
+
 /* in [16][16] to out rows ldo apart, transposed, each lane i of in times scale[i]. */
 INLINE void transpose_scaled(const float *in, v16 scale, float *out, int64_t ldo) {
     v16 a[16];
@@ -266,6 +255,33 @@ INLINE v16 reciprocal_of_sums(v16 sum, v16 top) {
     return _mm512_mask_blend_ps(bad, r, v16_set(NAN));
 }
 
+/* values [dimensions][16 queries], times scale, to rows of an operand. */
+INLINE void put_queries(const float *values, v16 scale, int64_t head_dim, const qvl_tile_rows *out) {
+    int64_t inside = out->column % 32;
+    for (int64_t d = 0; d < head_dim; d += 32) {
+        v16 pairs[16]; /* of dimensions, lanes are queries; then of queries */
+        for (int64_t p = 0; p < 16; p++) {
+            const float *two = values + (d + 2 * p) * 16;
+            pairs[p] = d + 2 * p < head_dim
+                           ? pair_of_rows(v16_mul(v16_load(two), scale), v16_mul(v16_load(two + 16), scale))
+                           : v16_set(0.0f);
+        }
+        transpose_16(pairs);
+        int64_t left = head_dim - d, step = (out->column + d) / 32;
+        __mmask32 all = left < 32 ? (1u << left) - 1u : 0xffffffffu;
+        for (int64_t i = 0; i < out->count; i++) {
+            int64_t row = out->row + i;
+            uint16_t *to = out->data + ((row / 32 * out->steps + step) * 2 + row % 32 / 16) * QVL_TILE +
+                           row % 16 * 32 + inside;
+            __mmask32 here = all & (0xffffffffu >> inside); /* the others begin the next step */
+            _mm512_mask_storeu_epi16((void *)to, here, _mm512_castps_si512(pairs[i]));
+            if (all != here)
+                _mm512_mask_storeu_epi16((void *)(to + 2 * QVL_TILE - 32), all & ~here,
+                                         _mm512_castps_si512(pairs[i]));
+        }
+    }
+}
+
 /* ---- attention in chunks of keys with a running maximum: right for any scores */
 
 #define CHUNK_KEYS 256
@@ -278,7 +294,7 @@ typedef void (*score_fn)(const qvl_tile_attention *a, const uint16_t *q, const u
 typedef void (*values_fn)(const qvl_tile_attention *a, const uint16_t *v, int64_t pairs, const uint16_t *numerator,
                           float *values);
 
-INLINE void chunked_attention(const qvl_tile_attention *a, int64_t tile, float *out, float *scratch,
+INLINE void chunked_attention(const qvl_tile_attention *a, int64_t tile, const qvl_tile_rows *out, float *scratch,
                               score_fn score, values_fn add_values) {
     int64_t dim_steps = (a->head_dim + 31) / 32, value_tiles = (a->head_dim + 15) / 16;
     const uint16_t *q = a->q + tile * dim_steps * QVL_TILE;
@@ -302,9 +318,7 @@ INLINE void chunked_attention(const qvl_tile_attention *a, int64_t tile, float *
         add_values(a, a->v + key / 32 * value_tiles * QVL_TILE, pairs, numerator, values);
         top = new_top;
     }
-    v16 scale = reciprocal_of_sums(sum, top);
-    for (int64_t t = 0; t < value_tiles; t++)
-        transpose_scaled(values + t * 256, scale, out + t * 16, value_tiles * 16);
+    put_queries(values, reciprocal_of_sums(sum, top), a->head_dim, out);
 }
 
 #endif

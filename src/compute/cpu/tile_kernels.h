@@ -23,7 +23,8 @@ typedef struct qvl_tile_product {
     int64_t slice; /* steps whose sums stay in registers; partial sums of slices are added in order */
     qvl_epilogue kind;
     const float *bias;
-    float *stream;     /* STORE, ADD: [rows, n] */
+    float *stream; /* STORE, ADD: rows first_row.. and columns first_column.., rows stream_stride apart */
+    int64_t first_row, first_column, stream_stride;
     uint16_t *operand; /* TANH, ERF: [row panels][operand_steps][2 tiles] */
     int64_t operand_steps;
 } qvl_tile_product;
@@ -31,7 +32,8 @@ typedef struct qvl_tile_product {
 /* Attention of one head of one segment: 16 queries at a time over all keys, transposed throughout.
  *   q  [query tiles][dim_steps] right tiles: pairs of dimensions x queries; a softmax numerator is 2^(q k)
  *   k  [key blocks][2][dim_steps] left tiles: 16 keys x 32 dimensions
- *   v  [key blocks][value_tiles] left tiles: 16 dimensions x 32 keys
+ *   v  [key blocks][value_tiles] left tiles: 16 dimensions x 32 keys; where head_dim is no multiple of 16, a row of
+ *      ones follows the last dimension
  * A key block is 32 keys; what lies beyond `keys` is zero. */
 typedef struct qvl_tile_attention {
     const uint16_t *q, *k, *v;
@@ -39,10 +41,16 @@ typedef struct qvl_tile_attention {
     bool bounded;           /* |q||k| of this head and segment is small: no maximum needs to be subtracted */
 } qvl_tile_attention;
 
+/* Where `count` rows of a head go: columns column.. of an operand. */
+typedef struct qvl_tile_rows {
+    uint16_t *data; /* [row panels][steps][2 tiles] */
+    int64_t steps, row, count, column;
+} qvl_tile_rows;
+
 /* One head of up to 16 rows of [q k v] floats on their way into tiles. */
 typedef struct qvl_tile_split {
-    const float *row; /* q of the first row's head; k and v lie width and 2 width behind, rows row_stride apart */
-    int64_t row_stride, width, head_dim;
+    const float *rows[3]; /* q, k and v of the first row's head, rows row_stride apart */
+    int64_t row_stride, head_dim;
     const float *cosine, *sine; /* [rows, head_dim/2] */
     float factor;               /* of q, after its rotation */
     uint16_t *q, *k;            /* dim_steps tiles each */
@@ -63,9 +71,8 @@ typedef struct qvl_tile_kernels {
      * aligned, QVL_TILE_SCRATCH bytes. */
     void (*product)(const qvl_tile_product *p, int64_t first_row, int64_t rows, int64_t first_panel,
                     int64_t panels, float *scratch);
-    /* Query tile `tile`: out [16 queries][value_tiles * 16] float, normalised. scratch as above. Queries beyond
-     * the segment's end give anything. */
-    void (*attention)(const qvl_tile_attention *a, int64_t tile, float *out, float *scratch);
+    /* Query tile `tile`, normalised. out->count: the queries that exist. scratch as above. */
+    void (*attention)(const qvl_tile_attention *a, int64_t tile, const qvl_tile_rows *out, float *scratch);
     /* Rotates, rounds and lays out `count` rows; the rest of the 16 becomes zeros. norms: raised to the largest |q|^2
      * and |k|^2 before rounding, NaN if there is one. scratch as above. */
     void (*split)(const qvl_tile_split *s, int64_t count, float norms[2], float *scratch);

@@ -119,5 +119,38 @@ V16 __m256 widen_half(const uint16_t *p) {
 V16 v16 v16_widen_bf16(const uint16_t *p) {
     return PAIR(widen_half(p), widen_half(p + 8));
 }
+V16 void transpose_8(__m256 a[8]) {
+    __m256 b[8];
+    for (int i = 0; i < 8; i += 2) {
+        b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int j = 0; j < 2; j++) {
+            __m256d low = _mm256_castps_pd(b[i + j]), high = _mm256_castps_pd(b[i + j + 2]);
+            a[i + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(low, high));
+            a[i + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low, high));
+        }
+    for (int i = 0; i < 4; i++) {
+        __m256 low = a[i], high = a[i + 4];
+        a[i] = _mm256_permute2f128_ps(low, high, 0x20);
+        a[i + 4] = _mm256_permute2f128_ps(low, high, 0x31);
+    }
+}
+/* Transposes 16 x 16 values of 32 bits. */
+V16 void transpose_16(v16 a[16]) {
+    __m256 quarters[2][2][8]; /* [rows][columns] */
+    for (int i = 0; i < 8; i++) {
+        quarters[0][0][i] = a[i].low;
+        quarters[0][1][i] = a[i].high;
+        quarters[1][0][i] = a[i + 8].low;
+        quarters[1][1][i] = a[i + 8].high;
+    }
+    for (int i = 0; i < 4; i++) transpose_8(quarters[i / 2][i % 2]);
+    for (int i = 0; i < 8; i++) {
+        a[i] = PAIR(quarters[0][0][i], quarters[1][0][i]);
+        a[i + 8] = PAIR(quarters[0][1][i], quarters[1][1][i]);
+    }
+}
 
 #endif

@@ -32,6 +32,10 @@ INLINE v16 exponential(v16 x) {
     return exp2_from_parts(y, n, v16_clamp(r, -0.5f, 0.5f));
 }
 
+INLINE v16 silu(v16 x) {
+    return v16_div(x, v16_add(v16_set(1.0f), exponential(v16_sub(v16_set(0.0f), x))));
+}
+
 INLINE v16 gelu_tanh(v16 x) {
     v16 one = v16_set(1.0f);
     v16 inner = v16_mul(v16_fma(v16_mul(x, x), v16_set(QVL_GELU_CUBIC), one), x);

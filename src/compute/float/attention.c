@@ -93,7 +93,8 @@ static void split_rows(void *user, int64_t task, int worker) {
     }
 }
 
-size_t qvl_float_qkv_scratch(int64_t rows, int64_t heads, int64_t head_dim) {
+size_t qvl_float_qkv_scratch(const qvl_compute *compute, int64_t rows, int64_t heads, int64_t head_dim) {
+    (void)compute;
     return (size_t)rows * 3 * (size_t)heads * (size_t)head_dim;
 }
 

@@ -118,4 +118,10 @@ const qvl_backend qvl_backend_float = {
     .matmul_qkv = qvl_float_matmul_qkv,
     .heads_read = qvl_float_heads_read,
     .attention = qvl_float_attention,
+    .project = qvl_float_project,
+    .kv_page_bytes = qvl_float_kv_page_bytes,
+    .kv_store = qvl_float_kv_store,
+    .kv_read = qvl_float_kv_read,
+    .causal_scratch = qvl_float_causal_scratch,
+    .causal_attention = qvl_float_causal_attention,
 };

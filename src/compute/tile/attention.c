@@ -5,7 +5,8 @@
  *   q      [heads][blocks][2][dim_steps] right tiles: 16 pairs of dimensions x 16 queries, times scale log2(e), so
  *          that softmax numerators are 2^score
  *   k      [heads][blocks][2][dim_steps] left tiles: 16 keys x 32 dimensions
- *   v      [heads][blocks][value_tiles] left tiles: 16 dimensions x 32 keys
+ *   v      [heads][blocks][value_tiles] left tiles: 16 dimensions x 32 keys, and a row of ones behind the dimensions
+ *          where there is room
  *   norms  float [heads][blocks][2]: the largest |q|^2 and |k|^2 of a block */
 #include "compute/tile/layout.h"
 
@@ -48,37 +49,58 @@ size_t qvl_tile_heads_bytes(int64_t rows, int64_t heads, int64_t head_dim, const
            ((size_t)(2 * l.qk_block + l.v_block) * sizeof(uint16_t) + 2 * sizeof(float));
 }
 
-/* ---- from rows of [q k v] to tiles */
+/* ---- q, k and v: a product whose block is rotated and laid out while it lies in L2
+ *
+ * A task is a chunk of rows and a group of heads. It makes the panels of columns that hold the group's q, k and v (those at
+ * the seams hold neighbours' columns too) and then lays out the blocks of rows that begin in the chunk. The last of them
+ * may reach into the next chunk's rows, which are then multiplied twice. */
 
-#define QKV_ROWS 512 /* rows whose f32 [q k v] wait in cache for their rotation */
-
-size_t qvl_tile_qkv_scratch(int64_t rows, int64_t heads, int64_t head_dim) {
-    return (size_t)qvl_min_i64(rows, QKV_ROWS) * 3 * (size_t)(heads * head_dim);
-}
+#define GROUP_COLUMNS 192 /* wide enough that seams cost little */
+#define CHUNK_ROWS (QVL_MAX_BLOCK_ROWS - BLOCK)
 
 typedef struct split_job {
     const qvl_compute *compute;
-    const float *qkv; /* rows first_row.. as [3, heads, head_dim] */
-    int64_t first_row;
+    qvl_tile_product product;
     const float *cosine, *sine;
     const qvl_segments *segments;
     const qvl_heads *heads;
     heads_layout layout;
-    int64_t first_block;
+    int64_t group, groups;
+    int64_t stride; /* floats between the rows of q, k or v */
+    float *rows;    /* [workers][3][QVL_MAX_BLOCK_ROWS][stride] */
 } split_job;
 
+/* Where the f32 columns of a group's q, k and v lie: each part from its first panel on. */
+typedef struct qkv_part {
+    float *rows;
+    int64_t first_panel, panels;
+} qkv_part;
+
+static qkv_part part_of(const split_job *job, int which, int64_t group, int worker) {
+    int64_t width = job->heads->heads * job->heads->head_dim;
+    int64_t first = which * width + group * job->group * job->heads->head_dim;
+    int64_t end = qvl_min_i64(first + job->group * job->heads->head_dim, (which + 1) * width);
+    int64_t panel = first / QVL_PANEL_COLUMNS;
+    return (qkv_part){job->rows + (worker * 3 + which) * QVL_MAX_BLOCK_ROWS * job->stride, panel,
+                      qvl_ceil_div(end, QVL_PANEL_COLUMNS) - panel};
+}
+
 /* One head of a block of rows start..end. */
-static void split_head(const split_job *job, int64_t block, int64_t head, int64_t start, int64_t end,
-                       float *scratch) {
+static void split_head(const split_job *job, const qkv_part parts[3], int64_t first_row, int64_t block,
+                       int64_t head, int64_t start, int64_t end, float *scratch) {
     const heads_layout *l = &job->layout;
     int64_t hd = job->heads->head_dim, width = job->heads->heads * hd, at = head * l->blocks + block;
     float *norms = l->norms + 2 * at;
     norms[0] = norms[1] = 0.0f;
     for (int64_t i = 0; i < BLOCK; i += 16) {
         int64_t row = start + i, count = row >= end ? 0 : qvl_min_i64(16, end - row);
-        qvl_tile_split s = {.row = job->qkv + (row - job->first_row) * 3 * width + head * hd,
-                            .row_stride = 3 * width,
-                            .width = width,
+        const float *rows[3];
+        for (int p = 0; p < 3; p++) {
+            int64_t column = p * width + head * hd - parts[p].first_panel * QVL_PANEL_COLUMNS;
+            rows[p] = parts[p].rows + ((row - first_row) * job->stride + column);
+        }
+        qvl_tile_split s = {.rows = {rows[0], rows[1], rows[2]},
+                            .row_stride = job->stride,
                             .head_dim = hd,
                             .cosine = job->cosine + row * (hd / 2),
                             .sine = job->sine + row * (hd / 2),
@@ -90,43 +112,76 @@ static void split_head(const split_job *job, int64_t block, int64_t head, int64_
     }
 }
 
-static void split_block(void *user, int64_t task, int worker) {
+/* The first row at or behind `row` where a block begins; all rows if there is none. */
+static int64_t next_block(const qvl_segments *segments, int64_t row) {
+    if (row >= segments->start[segments->count]) return segments->start[segments->count];
+    int64_t s = qvl_segment_of_row(segments, row), start = segments->start[s];
+    return qvl_min_i64(start + qvl_ceil_div(row - start, BLOCK) * BLOCK, segments->start[s + 1]);
+}
+
+static void split_chunk(void *user, int64_t task, int worker) {
     const split_job *job = user;
-    int64_t block = job->first_block + task, s = qvl_segment_of_unit(job->segments, block, BLOCK);
-    int64_t start = job->segments->start[s] + (block - qvl_segment_unit(job->segments, s, BLOCK)) * BLOCK;
-    int64_t end = qvl_min_i64(start + BLOCK, job->segments->start[s + 1]);
-    if (start >= end) return; /* a unit between two segments that belongs to neither */
+    const qvl_tile_kernels *tiles = job->compute->tiles;
+    int64_t group = task % job->groups, first_row = task / job->groups * CHUNK_ROWS;
+    int64_t row = next_block(job->segments, first_row);
+    int64_t end = next_block(job->segments, qvl_min_i64(first_row + CHUNK_ROWS, job->product.rows));
+    if (row >= end) return;
     float *scratch = qvl_pool_scratch(job->compute->pool, worker);
-    for (int64_t head = 0; head < job->heads->heads; head++) split_head(job, block, head, start, end, scratch);
+    qkv_part parts[3];
+    tiles->begin();
+    for (int p = 0; p < 3; p++) {
+        parts[p] = part_of(job, p, group, worker);
+        qvl_tile_product product = job->product;
+        product.stream = parts[p].rows;
+        product.first_row = first_row;
+        product.first_column = parts[p].first_panel * QVL_PANEL_COLUMNS;
+        tiles->product(&product, first_row, end - first_row, parts[p].first_panel, parts[p].panels, scratch);
+    }
+    tiles->end();
+    int64_t last_head = qvl_min_i64((group + 1) * job->group, job->heads->heads);
+    while (row < end) {
+        int64_t s = qvl_segment_of_row(job->segments, row), start = job->segments->start[s];
+        int64_t block = qvl_segment_unit(job->segments, s, BLOCK) + (row - start) / BLOCK;
+        int64_t next = qvl_min_i64(row + BLOCK, job->segments->start[s + 1]);
+        for (int64_t head = group * job->group; head < last_head; head++)
+            split_head(job, parts, first_row, block, head, row, next, scratch);
+        row = next;
+    }
 }
 
-/* The block that a row lies in. */
-static int64_t block_of_row(const qvl_segments *segments, int64_t row) {
-    int64_t s = qvl_segment_of_row(segments, row);
-    return qvl_segment_unit(segments, s, BLOCK) + (row - segments->start[s]) / BLOCK;
+static int64_t heads_of_group(int64_t heads, int64_t head_dim) {
+    int64_t group = 1;
+    while (group < heads && group * head_dim % QVL_PANEL_COLUMNS && group * head_dim < GROUP_COLUMNS) group++;
+    return group;
 }
 
-/* The last beginning of a block at or before a row. */
-static int64_t block_start(const qvl_segments *segments, int64_t row) {
-    int64_t start = segments->start[qvl_segment_of_row(segments, row)];
-    return start + (row - start) / BLOCK * BLOCK;
+/* Of a group's columns of one part, wherever in a panel they begin. */
+static int64_t group_stride(int64_t group, int64_t head_dim) {
+    return (qvl_ceil_div(group * head_dim, QVL_PANEL_COLUMNS) + 1) * QVL_PANEL_COLUMNS;
 }
 
-/* Runs end where blocks do, so that each block is laid out at once; products begin where panels do, so that a few rows
- * at the seam may be multiplied twice. */
+size_t qvl_tile_qkv_scratch(const qvl_compute *compute, int64_t rows, int64_t heads, int64_t head_dim) {
+    (void)rows;
+    return (size_t)qvl_pool_threads(compute->pool) * 3 * QVL_MAX_BLOCK_ROWS *
+           (size_t)group_stride(heads_of_group(heads, head_dim), head_dim);
+}
+
 void qvl_tile_matmul_qkv(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, const float *cosine,
                          const float *sine, const qvl_segments *segments, float *scratch, qvl_heads *out) {
-    int64_t steps = qvl_steps(a->cols);
-    split_job job = {compute, scratch, 0, cosine, sine, segments, out, layout_of(out, segments), 0};
-    for (int64_t row = 0, end; row < a->rows; row = end) {
-        job.first_row = row / QVL_PANEL_ROWS * QVL_PANEL_ROWS;
-        end = job.first_row + QKV_ROWS >= a->rows ? a->rows : block_start(segments, job.first_row + QKV_ROWS);
-        qvl_operand part = {end - job.first_row, a->cols,
-                            (uint16_t *)a->data + job.first_row / QVL_PANEL_ROWS * steps * 2 * QVL_TILE};
-        qvl_tile_run_product(compute, &part, w, QVL_EPILOGUE_STORE, scratch, NULL);
-        job.first_block = block_of_row(segments, row);
-        qvl_pool_run(compute->pool, block_of_row(segments, end - 1) - job.first_block + 1, split_block, &job);
-    }
+    int64_t group = heads_of_group(out->heads, out->head_dim);
+    split_job job = {.compute = compute,
+                     .product = qvl_tile_plan_product(a, w, QVL_EPILOGUE_STORE),
+                     .cosine = cosine,
+                     .sine = sine,
+                     .segments = segments,
+                     .heads = out,
+                     .layout = layout_of(out, segments),
+                     .group = group,
+                     .groups = qvl_ceil_div(out->heads, group),
+                     .stride = group_stride(group, out->head_dim),
+                     .rows = scratch};
+    job.product.stream_stride = job.stride;
+    qvl_pool_run(compute->pool, qvl_ceil_div(a->rows, CHUNK_ROWS) * job.groups, split_chunk, &job);
 }
 
 void qvl_tile_heads_read(const qvl_heads *in, const qvl_segments *segments, float *q, float *k, float *v) {
@@ -172,15 +227,6 @@ static bool is_bounded(const attention_job *job, int64_t head, int64_t first_blo
     return 1.01f * sqrtf(q) * sqrtf(k) <= SAFE_EXPONENT;
 }
 
-/* 16 queries: row-major floats [16][value width] to bf16 rows of the operand. */
-static void put_queries(const attention_job *job, int64_t head, int64_t row, int64_t count, const float *values,
-                        uint16_t *rounded) {
-    int64_t hd = job->heads->head_dim, width = job->layout.value_tiles * 16, cols = job->heads->heads * hd;
-    job->compute->tiles->round(16 * width, values, rounded);
-    for (int64_t i = 0; i < count; i++)
-        qvl_tile_put(job->out->data, qvl_steps(cols), row + i, head * hd, hd, rounded + i * width);
-}
-
 static void attend_slot(void *user, int64_t task, int worker) {
     const attention_job *job = user;
     const heads_layout *l = &job->layout;
@@ -198,12 +244,14 @@ static void attend_slot(void *user, int64_t task, int worker) {
                             .keys = keys,
                             .head_dim = job->heads->head_dim,
                             .bounded = is_bounded(job, head, first_block, qvl_ceil_div(keys, BLOCK))};
-    float *values = qvl_pool_scratch(job->compute->pool, worker), *scratch = values + 16 * 16 * l->value_tiles * 2;
-    uint16_t *rounded = (uint16_t *)(values + 16 * 16 * l->value_tiles);
+    int64_t cols = job->heads->heads * a.head_dim;
+    qvl_tile_rows out = {.data = job->out->data, .steps = qvl_steps(cols), .column = head * a.head_dim};
+    float *scratch = qvl_pool_scratch(job->compute->pool, worker);
     job->compute->tiles->begin();
     for (int64_t query = first; query < keys && query < first + unit; query += 16) {
-        job->compute->tiles->attention(&a, query / 16, values, scratch);
-        put_queries(job, head, start + query, qvl_min_i64(16, keys - query), values, rounded);
+        out.row = start + query;
+        out.count = qvl_min_i64(16, keys - query);
+        job->compute->tiles->attention(&a, query / 16, &out, scratch);
     }
     job->compute->tiles->end();
 }

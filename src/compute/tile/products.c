@@ -49,21 +49,26 @@ static void zero_last_step(const qvl_tile_product *p, int64_t panels) {
                2 * QVL_TILE * sizeof(uint16_t));
 }
 
+qvl_tile_product qvl_tile_plan_product(const qvl_operand *a, const qvl_weight *w, qvl_epilogue kind) {
+    int64_t steps = qvl_steps(w->k), slices = qvl_ceil_div(steps, SLICE_STEPS);
+    return (qvl_tile_product){.a = a->data,
+                              .b = w->packed,
+                              .rows = a->rows,
+                              .n = w->n,
+                              .steps = steps,
+                              .slice = qvl_ceil_div(steps, slices),
+                              .kind = kind,
+                              .bias = w->bias,
+                              .stream_stride = w->n};
+}
+
 void qvl_tile_run_product(qvl_compute *compute, const qvl_operand *a, const qvl_weight *w, qvl_epilogue kind,
                           float *stream, qvl_operand *operand) {
-    int64_t steps = qvl_steps(w->k), slices = qvl_ceil_div(steps, SLICE_STEPS);
     product_job job = {.compute = compute, .panels = qvl_ceil_div(w->n, QVL_PANEL_COLUMNS)};
-    job.product = (qvl_tile_product){.a = a->data,
-                                     .b = w->packed,
-                                     .rows = a->rows,
-                                     .n = w->n,
-                                     .steps = steps,
-                                     .slice = qvl_ceil_div(steps, slices),
-                                     .kind = kind,
-                                     .bias = w->bias,
-                                     .stream = stream,
-                                     .operand = operand ? operand->data : NULL,
-                                     .operand_steps = qvl_steps(w->n)};
+    job.product = qvl_tile_plan_product(a, w, kind);
+    job.product.stream = stream;
+    job.product.operand = operand ? operand->data : NULL;
+    job.product.operand_steps = qvl_steps(w->n);
     if (operand) zero_last_step(&job.product, job.panels);
     plan_blocks(&job, qvl_pool_threads(compute->pool));
     qvl_pool_run(compute->pool, job.row_blocks * job.column_blocks, product_block, &job);

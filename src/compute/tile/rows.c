@@ -130,4 +130,10 @@ const qvl_backend qvl_backend_tile = {
     .matmul_qkv = qvl_tile_matmul_qkv,
     .heads_read = qvl_tile_heads_read,
     .attention = qvl_tile_run_attention,
+    .project = qvl_tile_project,
+    .kv_page_bytes = qvl_tile_kv_page_bytes,
+    .kv_store = qvl_tile_kv_store,
+    .kv_read = qvl_tile_kv_read,
+    .causal_scratch = qvl_tile_causal_scratch,
+    .causal_attention = qvl_tile_causal_attention,
 };

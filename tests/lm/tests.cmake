@@ -1,0 +1,23 @@
+# Tests of the language model make their folders with the demo tool, as the tower's do.
+function(qvl_lm_test name)
+  qvl_test(${name} ${CMAKE_SOURCE_DIR}/tests/lm/${name}.c ${CMAKE_SOURCE_DIR}/tests/lm/prompts.c
+    ${CMAKE_SOURCE_DIR}/tests/vision/towers.c ${CMAKE_SOURCE_DIR}/tools/demo_model/generator.c ${ARGN})
+  target_compile_definitions(${name} PRIVATE QVL_DEMO_MODEL_TOOL="$<TARGET_FILE:demo_model>")
+  target_link_libraries(${name} PRIVATE m)
+  add_dependencies(${name} demo_model)
+endfunction()
+
+qvl_lm_test(test_lm)
+qvl_lm_test(test_hybrid ${CMAKE_SOURCE_DIR}/tests/lm/hybrid.c)
+qvl_lm_test(test_lm_invariance)
+qvl_lm_test(test_hybrid_state ${CMAKE_SOURCE_DIR}/tests/lm/hybrid.c)
+qvl_lm_test(test_hybrid_chat ${CMAKE_SOURCE_DIR}/tests/prompt/support.c)
+qvl_lm_test(test_hybrid_folders ${CMAKE_SOURCE_DIR}/tests/lm/hybrid.c)
+if(NOT QVL_SANITIZE)
+  qvl_lm_test(test_hybrid_allocation ${CMAKE_SOURCE_DIR}/tests/lm/hybrid.c
+    ${CMAKE_SOURCE_DIR}/tests/base/failing_allocation.c)
+endif()
+qvl_lm_test(test_lm_folders)
+if(NOT QVL_SANITIZE)
+  qvl_lm_test(test_lm_errors ${CMAKE_SOURCE_DIR}/tests/base/failing_allocation.c)
+endif()
