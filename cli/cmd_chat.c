@@ -66,7 +66,6 @@ static void take_turn(chat_run *run, const char *question) {
         refuse(run, &error);
         return;
     }
-    cli_interrupt_forget();
     qvl_chat chat = run->files.chat;
     char *json = cJSON_PrintUnformatted(run->talk.messages);
     chat.json = json;
@@ -236,7 +235,9 @@ static void loop(chat_run *run) {
     while (!run->quit) {
         cli_line got = cli_lines_next(run->lines, &line, &count);
         if (got == CLI_LINE_END) break;
-        if (got == CLI_LINE_TEXT) take_line(run, line, count);
+        if (got == CLI_LINE_DROPPED) continue;
+        take_line(run, line, count);
+        cli_interrupt_forget(); /* it was for what the line began */
     }
     if (!run->quit && cli_lines_typed(run->lines)) fputc('\n', stderr);
 }

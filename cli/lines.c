@@ -7,10 +7,13 @@
 #include <histedit.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wchar.h>
 
 enum { HISTORY_LINES = 1000 };
 
@@ -18,6 +21,7 @@ struct cli_lines {
     const char *prompt;
     EditLine *editor; /* NULL: lines from a pipe */
     History *history;
+    mbstate_t partial; /* of a character whose bytes are not all there */
     char *line;
     size_t capacity;
 };
@@ -26,6 +30,31 @@ static char *prompt_of(EditLine *editor) {
     const cli_lines *lines = NULL;
     el_get(editor, EL_CLIENTDATA, &lines);
     return (char *)(size_t)lines->prompt;
+}
+
+/* The next character. While a line is edited Ctrl-C can only come in here, where it is waited for: between two keys it
+ * would be seen with the next key at the earliest. */
+static int read_key(EditLine *editor, wchar_t *key) {
+    cli_lines *lines = NULL;
+    el_get(editor, EL_CLIENTDATA, &lines);
+    sigset_t open;
+    sigprocmask(SIG_SETMASK, NULL, &open);
+    sigdelset(&open, SIGINT);
+    while (!cli_interrupted()) {
+        struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+        char byte;
+        if (ppoll(&input, 1, NULL, &open) < 0) {
+            if (errno == EINTR) continue;
+            return -1;
+        }
+        ssize_t n = read(STDIN_FILENO, &byte, 1);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return (int)n;
+        size_t used = mbrtowc(key, &byte, 1, &lines->partial);
+        if (used <= 1) return 1;
+        if (used == (size_t)-1) memset(&lines->partial, 0, sizeof lines->partial); /* no character: left out */
+    }
+    return -1;
 }
 
 /* The editor needs to know where a character ends. */
@@ -43,6 +72,7 @@ static bool open_editor(cli_lines *lines) {
     history(lines->history, &event, H_SETUNIQUE, 1);
     el_set(lines->editor, EL_CLIENTDATA, lines);
     el_set(lines->editor, EL_PROMPT, prompt_of);
+    el_set(lines->editor, EL_GETCFN, read_key);
     el_set(lines->editor, EL_EDITOR, "emacs");
     el_set(lines->editor, EL_HIST, history, lines->history);
     return true;
@@ -80,11 +110,17 @@ static cli_line read_plain(cli_lines *lines, const char **text, size_t *count) {
 
 static cli_line read_edited(cli_lines *lines, const char **text, size_t *count) {
     HistEvent event;
+    sigset_t interrupt, before;
     int n = 0;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
     el_resize(lines->editor); /* the window may have another size now */
-    cli_interrupt_forget();
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
     const char *line = el_gets(lines->editor, &n);
-    if (cli_interrupted()) {
+    bool interrupted = cli_interrupted();
+    cli_interrupt_forget();
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (interrupted) {
         fputs("^C\n", stderr);
         return CLI_LINE_DROPPED;
     }

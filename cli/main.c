@@ -6,14 +6,14 @@
 
 static const cli_command commands[] = {
     {"info", CLI_INFO, "", "what a model folder is: family, sizes, limits, kernels", "", 0, 0, cmd_info},
-    {"plan", CLI_PLAN, "INPUT...", "what pictures become and what encoding them costs; needs no weights",
+    {"plan", CLI_PLAN, "INPUT...", "what inputs become and what encoding them costs; needs no weights",
      "Reads headers only. The time is estimated from the last qvl bench of this machine.\n"
      "INPUT may be one CHAT as for qvl prompt: then its text and tokens are shown.\n",
      1, SIZE_MAX, cmd_plan},
-    {"preprocess", CLI_PREPROCESS, "INPUT... [-o FILE]", "pictures to patch rows; needs no weights",
+    {"preprocess", CLI_PREPROCESS, "INPUT... [-o FILE]", "pictures and videos to patch rows; needs no weights",
      "FILE gets pixel_values [rows, columns] f32 and image_grid_thw [pictures, 3] int64.\n", 1, SIZE_MAX,
      cmd_preprocess},
-    {"encode", CLI_ENCODE, "INPUT... [-o FILE]", "pictures to the features a language model reads",
+    {"encode", CLI_ENCODE, "INPUT... [-o FILE]", "pictures and videos to the features a language model reads",
      "FILE gets image_embeds [tokens, width], deepstack_image_embeds.K where the model has them, both in "
      "--dtype,\n"
      "and image_grid_thw [pictures, 3] int64.\n"
@@ -66,13 +66,14 @@ static const cli_command commands[] = {
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
 static int print_help(FILE *out) {
-    fputs("qvl: pictures into what a Qwen vision-language model reads, and its answers\n\n"
+    fputs("qvl: pictures and videos into what a Qwen vision-language model reads, and its answers\n\n"
           "usage: qvl COMMAND [-m FOLDER] [flags] INPUT...\n\n",
           out);
     for (size_t i = 0; i < COMMAND_COUNT; i++) fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
-    fputs("\nINPUT is a JPEG or PNG file, or - for standard input. FOLDER is a checkpoint of Hugging Face or MLX; "
-          "without\n-m the bundled demo model, whose weights are random, is used. Results go to standard output, "
-          "notes and progress\nto standard error.\n\n"
+    fputs("\nINPUT is a picture or a video, or - for standard input. FOLDER is a checkpoint of Hugging Face or "
+          "MLX;\n"
+          "without -m the bundled demo model, whose weights are random, is used. Results go to standard output,\n"
+          "notes and progress to standard error.\n\n"
           "  qvl ask photo.jpg \"What is on the table?\" -m Qwen3-VL-8B\n"
           "  qvl encode photo.jpg -m Qwen3-VL-8B -o features.safetensors\n"
           "  qvl COMMAND --help     flags of a command\n"

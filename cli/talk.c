@@ -44,7 +44,6 @@ static qvl_status encode(cli_answerer *a, const char *path, qvl_features *featur
     options.progress = encode_step;
     options.progress_user = a;
     a->progress.what = "encoding";
-    cli_interrupt_forget();
     qvl_status status = qvl_encode(a->session, &input, 1, &a->options->preprocess, &options, features, error);
     cli_progress_clear(&a->progress);
     return status;

@@ -70,10 +70,15 @@ static size_t file_bytes(const qvl_input *input) {
     return (size_t)id.size;
 }
 
+/* What decoding takes beside RGB pixels. A video's file is read as it goes. */
+static size_t decoder_bytes(const qvl_input *input, const qvl_item *item) {
+    return sum(item->clip ? 0 : file_bytes(input), (size_t)item->stored.decode_bytes);
+}
+
 /* Most of one picture at a time, patch rows aside: while it is decoded, or while it is resized. */
 static size_t picture_bytes(const qvl_input *input, const qvl_item *item, qvl_preset preset) {
     size_t pixels = product(product((size_t)item->source_width, (size_t)item->source_height), 3);
-    size_t decoding = sum(file_bytes(input), (size_t)item->stored.decode_bytes), resizing = 0;
+    size_t decoding = decoder_bytes(input, item), resizing = 0;
     if (item->width != item->source_width || item->height != item->source_height)
         resizing = qvl_resample_bytes(item->source_width, item->source_height, item->width, item->height,
                                       preset == QVL_PRESET_TRANSFORMERS ? QVL_FILTER_TORCH : QVL_FILTER_PILLOW);

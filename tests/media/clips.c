@@ -103,7 +103,7 @@ typedef struct maker {
     clip_spec spec;
     AVFormatContext *format;
     AVCodecContext *codec;
-    AVStream *video, *cover, *audio;
+    AVStream *video, *audio;
     AVPacket **packets; /* the coded frames */
     int packet_count;
 } maker;
@@ -220,10 +220,6 @@ static void mux(maker *m) {
     const clip_spec *spec = &m->spec;
     if (!spec->no_video) m->video = add_video(m);
     if (spec->audio) m->audio = add_silence(m);
-    if (spec->cover) {
-        m->cover = add_video(m);
-        m->cover->disposition = AV_DISPOSITION_ATTACHED_PIC;
-    }
     if (spec->matrix) {
         uint8_t *data = av_stream_new_side_data(m->video, AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof(int32_t));
         assert_non_null(data);
@@ -234,7 +230,6 @@ static void mux(maker *m) {
     CHECK(avformat_write_header(m->format, &options));
     av_dict_free(&options);
     if (m->audio) write_other(m, m->audio, 1600);
-    if (m->cover) write_other(m, m->cover, 100);
     if (m->video) write_packets(m);
     CHECK(av_write_trailer(m->format));
 }

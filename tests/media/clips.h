@@ -27,7 +27,7 @@ typedef struct clip_spec {
     int repeat;            /* the coded frames are written so often, one time after the other; 0 is once */
     bool still;            /* all frames show number 0: they take little to code */
     bool audio;            /* a second stream of silence */
-    bool no_video, cover;  /* without the frames; with a cover picture */
+    bool no_video;         /* without the frames */
 } clip_spec;
 
 /* The file's bytes. */
