@@ -94,6 +94,10 @@ static qvl_status visit(folder_run *run, const char *below, const struct dirent 
         run->others++;
     } else if (S_ISDIR(st.st_mode)) {
         if (S_ISDIR(link.st_mode)) status = walk(run, path, depth + 1, error);
+        if (status == QVL_ERROR_IO) { /* listed at the end, as a bad file is */
+            status = add_file(run, path) ? QVL_OK : cli_no_memory(error);
+            path = NULL;
+        }
     } else if (!S_ISREG(st.st_mode) || !is_medium(path)) {
         run->others++;
     } else {
@@ -140,12 +144,15 @@ static qvl_status describe_settings(folder_run *run, qvl_error *error) {
     snprintf(
         run->settings, sizeof run->settings,
         "qvl %s; weights %s; %s by %s; preset %d; pixels %lld %lld, tokens %lld %lld, size %lldx%lld; folder %lld "
-        "%lld; media %lld %d %d #%02x%02x%02x %d %d; clip %a %lld %lld %lld %lld %lld %d %lld %a %d %d; values %a "
+        "%lld, videos %lld %lld %a %lld %lld; media %lld %d %d #%02x%02x%02x %d %d; clip %a %lld %lld %lld %lld "
+        "%lld %d %lld %a %d %d; values %a "
         "%a %a %a %a %a %a",
         qvl_version(), weights, cli_dtype_name(info->compute_dtype), info->kernels, (int)p->preset,
         (long long)p->min_pixels, (long long)p->max_pixels, (long long)p->min_tokens, (long long)p->max_tokens,
         (long long)p->width, (long long)p->height, (long long)info->image_limits.min_pixels,
-        (long long)info->image_limits.max_pixels, (long long)m->max_pixels, (int)m->orientation, (int)m->alpha,
+        (long long)info->image_limits.max_pixels, (long long)info->video_limits.min_pixels,
+        (long long)info->video_limits.max_pixels, info->video_fps, (long long)info->video_min_frames,
+        (long long)info->video_max_frames, (long long)m->max_pixels, (int)m->orientation, (int)m->alpha,
         m->alpha_colour[0], m->alpha_colour[1], m->alpha_colour[2], (int)m->gray16, (int)m->animation, c->fps,
         (long long)c->num_frames, (long long)c->min_frames, (long long)c->max_frames, (long long)c->min_pixels,
         (long long)c->max_pixels, (int)c->frame_cap, (long long)c->max_frame_tokens, c->assumed_rate,

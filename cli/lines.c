@@ -38,7 +38,7 @@ static int read_key(EditLine *editor, wchar_t *key) {
     cli_lines *lines = NULL;
     el_get(editor, EL_CLIENTDATA, &lines);
     sigset_t open;
-    sigprocmask(SIG_SETMASK, NULL, &open);
+    pthread_sigmask(SIG_SETMASK, NULL, &open);
     sigdelset(&open, SIGINT);
     while (!cli_interrupted()) {
         struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -51,8 +51,12 @@ static int read_key(EditLine *editor, wchar_t *key) {
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return (int)n;
         size_t used = mbrtowc(key, &byte, 1, &lines->partial);
+        if (used == (size_t)-1) { /* what came before was no character; this may begin one */
+            memset(&lines->partial, 0, sizeof lines->partial);
+            used = mbrtowc(key, &byte, 1, &lines->partial);
+        }
         if (used <= 1) return 1;
-        if (used == (size_t)-1) memset(&lines->partial, 0, sizeof lines->partial); /* no character: left out */
+        if (used == (size_t)-1) memset(&lines->partial, 0, sizeof lines->partial);
     }
     return -1;
 }
@@ -115,11 +119,11 @@ static cli_line read_edited(cli_lines *lines, const char **text, size_t *count) 
     sigemptyset(&interrupt);
     sigaddset(&interrupt, SIGINT);
     el_resize(lines->editor); /* the window may have another size now */
-    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    pthread_sigmask(SIG_BLOCK, &interrupt, &before);
     const char *line = el_gets(lines->editor, &n);
     bool interrupted = cli_interrupted();
     cli_interrupt_forget();
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (interrupted) {
         fputs("^C\n", stderr);
         return CLI_LINE_DROPPED;

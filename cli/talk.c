@@ -55,7 +55,7 @@ static bool make_room(cli_talk *talk) {
     if (media) talk->media = media;
     cli_talk_medium *owned = realloc(talk->owned, (talk->count + 1) * sizeof *owned);
     if (owned) talk->owned = owned;
-    for (size_t i = 0; media && owned && i < talk->count; i++) talk->media[i].features = &talk->owned[i].features;
+    for (size_t i = 0; i < talk->count; i++) talk->media[i].features = &talk->owned[i].features;
     return media && owned;
 }
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/queue.h"
+#include "base/thread.h"
 #include "cache/content.h"
 #include "cache/encoder_cache.h"
 #include "preprocess/geometry.h"
@@ -144,7 +145,7 @@ static void *read_ahead(void *user) {
 static void start_reading_ahead(run *r) {
     qvl_queue_init(&r->queue, AHEAD);
     r->reading.patience = &r->until_closed;
-    r->ahead = pthread_create(&r->thread, NULL, read_ahead, r) == 0;
+    r->ahead = qvl_thread_start(&r->thread, read_ahead, r);
     if (r->ahead) return;
     qvl_queue_free(&r->queue);
     r->reading.patience = r->patience;

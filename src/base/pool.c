@@ -5,6 +5,7 @@
 
 #include "base/gate.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -111,7 +112,7 @@ qvl_status qvl_pool_open(int threads, qvl_pool **out, qvl_error *error) {
     for (int i = 1; i < threads; i++) {
         helper_start *start = qvl_alloc(1, sizeof *start);
         if (start) *start = (helper_start){pool, i};
-        if (!start || pthread_create(&pool->ids[i], NULL, helper, start) != 0) {
+        if (!start || !qvl_thread_start(&pool->ids[i], helper, start)) {
             qvl_free(start);
             qvl_pool_close(&pool);
             return qvl_fail(error, QVL_ERROR_MEMORY, "could not start thread %d of %d", i + 1, threads);

@@ -67,21 +67,30 @@ static struct flock lock_of(short type, off_t at) {
     return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
 }
 
-/* Byte 0 of the file is locked by all who use the store together, byte p by process p alone: LMDB breaks when a
- * process opens the same file twice, and this tells. The locks end with their process. */
+/* Processes of different containers may have the same number. */
+static off_t process_byte(void) {
+    struct stat st;
+    off_t space = stat("/proc/self/ns/pid", &st) == 0 ? (off_t)(st.st_ino & 0x3fffffff) : 0;
+    return (space << 24) + getpid();
+}
+
+/* Byte 0 of the file is locked by all who use the store together, a byte of its own by each process alone: LMDB breaks
+ * when a process opens the same file twice, and this tells. The locks end with their process. */
 static qvl_status lock_users(qvl_store *store, qvl_error *error) {
     char *path = qvl_path_join(store->folder, "users");
     if (!path) return qvl_fail_memory(error, "file name", strlen(store->folder), 1);
     store->users = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     qvl_status status = QVL_OK;
-    struct flock own = lock_of(F_WRLCK, getpid()), together = lock_of(F_RDLCK, 0);
+    struct flock own = lock_of(F_WRLCK, process_byte()), together = lock_of(F_RDLCK, 0);
     if (store->users < 0)
         status = qvl_fail(error, QVL_ERROR_IO, "cannot open %s: %s", path, strerror(errno));
-    else if (fcntl(store->users, F_OFD_SETLK, &own) != 0)
+    else if (fcntl(store->users, F_OFD_SETLK, &own) == 0 && fcntl(store->users, F_OFD_SETLKW, &together) == 0)
+        status = QVL_OK;
+    else if (errno == EAGAIN || errno == EACCES)
         status = qvl_fail(error, QVL_ERROR_ARGUMENT,
                           "this process has the cache in %s open already; one qvl_cache serves all sessions",
                           store->folder);
-    else if (fcntl(store->users, F_OFD_SETLKW, &together) != 0)
+    else
         status = qvl_fail(error, QVL_ERROR_IO, "cannot lock %s: %s", path, strerror(errno));
     qvl_free(path);
     return status;
@@ -181,7 +190,7 @@ static int begin(qvl_store *store, unsigned flags, MDB_txn **txn) {
         if (code != MDB_MAP_RESIZED || attempt) return code;
         /* Another process has a larger budget. */
         pthread_rwlock_wrlock(&store->in_use);
-        mdb_env_set_mapsize(store->env, 0);
+        if (store->env) mdb_env_set_mapsize(store->env, 0);
         pthread_rwlock_unlock(&store->in_use);
     }
 }

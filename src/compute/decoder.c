@@ -2,6 +2,8 @@
 #include "compute/decoder.h"
 #include "compute/context.h"
 
+#include <math.h>
+
 #define ROWS_PER_TASK 16
 #define RUN 16384 /* elements of one task */
 
@@ -87,8 +89,10 @@ void qvl_swiglu(qvl_compute *compute, float *gate, const float *up, int64_t coun
 void qvl_softmax_rows(qvl_compute *compute, float *x, int64_t rows, int64_t cols) {
     const qvl_kernels *kernels = compute->kernels;
     for (int64_t r = 0; r < rows; r++, x += cols) {
+        bool finite = true; /* exponentials of what is not a number would be finite */
+        for (int64_t c = 0; c < cols; c++) finite = finite && isfinite(x[c]);
         float sum = kernels->exponentials(cols, x, kernels->maximum(cols, x), QVL_LOG2E, false);
-        kernels->scale(cols, x, 1.0f / sum);
+        kernels->scale(cols, x, finite ? 1.0f / sum : NAN);
     }
 }
 

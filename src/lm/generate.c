@@ -129,11 +129,13 @@ static qvl_status check(const qvl_generator *g, int64_t length, const qvl_genera
                         "the prompt has %lld tokens; a sequence of %lld entries has no room for it and an answer",
                         (long long)length, (long long)g->max_length);
     if (o->max_new_tokens > room)
-        return qvl_fail(error, QVL_ERROR_LIMIT,
-                        "the prompt has %lld tokens and the answer may have %lld, together %lld; the sequence has "
-                        "%lld entries, which leaves %lld for the answer",
-                        (long long)length, (long long)o->max_new_tokens, (long long)(length + o->max_new_tokens),
-                        (long long)g->max_length, (long long)room);
+        return qvl_fail(
+            error, QVL_ERROR_LIMIT,
+            "the prompt has %lld tokens and the answer may have %lld, together %lld; the sequence has "
+            "%lld entries, which leaves %lld for the answer",
+            (long long)length, (long long)o->max_new_tokens,
+            (long long)(o->max_new_tokens > INT64_MAX - length ? INT64_MAX : length + o->max_new_tokens),
+            (long long)g->max_length, (long long)room);
     *limit = o->max_new_tokens ? o->max_new_tokens : room;
     return QVL_OK;
 }

@@ -43,7 +43,7 @@ static int64_t channels_of(const qvl_text_config *c) {
 static qvl_linear_shape linear_shape(const qvl_lm *lm) {
     const qvl_hybrid_config *c = &lm->config.hybrid;
     return (qvl_linear_shape){.layers = c->linear_layers,
-                              .conv_floats = (c->conv_width - 1) * channels_of(&lm->config),
+                              .conv_floats = ((c->conv_width - 1) * channels_of(&lm->config) + 15) / 16 * 16,
                               .delta = {c->key_heads, c->value_heads, c->key_dim, c->value_dim}};
 }
 

@@ -12,7 +12,7 @@
  * reachable. */
 typedef struct qvl_linear_shape {
     int64_t layers;
-    int64_t conv_floats; /* of one layer: (width - 1) * channels */
+    int64_t conv_floats; /* of one layer: (width - 1) * channels, and what aligns the rest */
     qvl_delta_shape delta;
 } qvl_linear_shape;
 

@@ -172,6 +172,7 @@ qvl_status qvl_pass_run(qvl_sequence *sequence, const qvl_rows *rows, const qvl_
     p.linear = &sequence->linear;
     p.first = rows->first;
     take_buffers(&p, rows->first + rows->count, &arena);
+    if (arena.overflow) return qvl_fail_memory(error, "scratch of the language model", 1, sequence->scratch_bytes);
     embed(&p, rows);
     turn(&p, rows);
     qvl_status status = run_layers(&p, rows, done, total, error);

@@ -32,7 +32,7 @@ static const struct {
 };
 enum { NAMINGS = sizeof namings / sizeof namings[0] };
 
-static const char *const parts[] = {"embed_tokens.", "layers.", "norm."};
+static const char *const parts[] = {"embed_tokens.", "layers.", "norm.", "lm_head."};
 
 static bool starts_with(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
@@ -171,7 +171,9 @@ static qvl_text_entry *want(qvl_text_tensors *t, const char *name) {
         return NULL;
     }
     int64_t elements = 1;
-    for (int32_t i = 0; i < e->tensor.ndim; i++) elements *= e->tensor.shape[i];
+    for (int32_t i = 0; i < e->tensor.ndim && elements;
+         i++) /* what does not fit has a 0 behind it: it is in the file */
+        if (!qvl_mul_i64(elements, e->tensor.shape[i], &elements)) elements = 0;
     if (!e->used) t->bytes += elements * (int64_t)qvl_dtype_bits(e->tensor.dtype) / 8;
     e->used = true;
     return e;
@@ -237,8 +239,8 @@ static void take_matrix(qvl_text_tensors *t, const char *name, const int64_t *le
     *m = (qvl_matrix){.n = n, .k = k, .dtype = w->dtype, .stride = k, .data = w->data};
     if (w->dtype == QVL_U32) {
         for (int32_t bits = 4; bits <= 8; bits += 4)
-            if (w->ndim == ndim && w->shape[ndim - 1] * 32 == k * bits) m->bits = bits;
-        shape[ndim - 1] = m->bits ? w->shape[ndim - 1] : k / 8;
+            if (w->ndim == ndim && k % (32 / bits) == 0 && w->shape[ndim - 1] == k * bits / 32) m->bits = bits;
+        shape[ndim - 1] = m->bits ? w->shape[ndim - 1] : (k + 7) / 8;
     } else if (!is_float(w->dtype)) {
         t->status =
             qvl_fail(t->error, QVL_ERROR_UNSUPPORTED,
@@ -246,7 +248,7 @@ static void take_matrix(qvl_text_tensors *t, const char *name, const int64_t *le
                      e->path, w->name, qvl_dtype_name(w->dtype));
         return;
     }
-    if (!has_shape(w, ndim, shape)) {
+    if (!has_shape(w, ndim, shape) || (w->dtype == QVL_U32 && !m->bits)) {
         refuse_shape(t, e, ndim, shape);
         return;
     }

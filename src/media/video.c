@@ -401,6 +401,19 @@ static qvl_status convert(qvl_video *video, qvl_image *image, qvl_error *error) 
     return status;
 }
 
+/* A frame is broken, and not everything before it was decoded: its nearest good neighbour is to be found all the same.
+ * From now on nothing is left out. */
+static qvl_status find_neighbour(qvl_video *video, int64_t frame, qvl_error *error) {
+    av_frame_unref(video->good);
+    av_frame_unref(video->ahead);
+    video->good_number = video->ahead_number = -1;
+    video->can_jump = false;
+    qvl_status status = start_again(video, error);
+    if (status) return status;
+    video->decoder.can_skip = false;
+    return find(video, frame, error);
+}
+
 qvl_status qvl_video_frame(qvl_video *video, int64_t frame, qvl_image *image, qvl_error *error) {
     *image = (qvl_image){0};
     int64_t n = video->info.frame_count;
@@ -410,6 +423,8 @@ qvl_status qvl_video_frame(qvl_video *video, int64_t frame, qvl_image *image, qv
     video->asked = frame;
     if (video->webp) return convert(video, image, error);
     qvl_status status = find(video, frame, error);
+    if (!status && video->good_number != frame && (video->can_jump || video->decoder.can_skip))
+        status = find_neighbour(video, frame, error);
     if (status) return status;
     if (video->good_number < 0)
         return qvl_fail(error, QVL_ERROR_FORMAT, "%.400s: none of its frames can be decoded", video->name);

@@ -49,7 +49,8 @@ static qvl_status check_sizes(const qvl_video_source *source, const box *b, qvl_
     if ((!sizes && !runs) || qvl_video_source_bytes(source, b->start, head, sizeof head) < (int64_t)sizeof head)
         return QVL_OK;
     uint64_t each = sizes ? number(head + 4, 4) : 1, count = number(head + (sizes ? 8 : 4), 4);
-    if (each * count <= (uint64_t)source->size) return QVL_OK;
+    uint64_t bytes = sizes && each == 0 ? 4 * count : each * count; /* 0: each sample's size is in the table */
+    if (bytes <= (uint64_t)source->size) return QVL_OK;
     return qvl_fail(error, QVL_ERROR_FORMAT,
                     "%.400s: damaged MP4 or QuickTime: a table of %llu samples is more than the file can hold",
                     source->name, (unsigned long long)count);

@@ -36,12 +36,12 @@ static int hex_digit(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* file:///a%20b is /a b. In place. */
+/* file:///a%20b is /a b; a % that no two digits follow stays, and so does %00. In place. */
 static void decode_percent(char *text) {
     char *to = text;
     for (const char *from = text; *from; from++) {
         int high = from[0] == '%' ? hex_digit(from[1]) : -1, low = high < 0 ? -1 : hex_digit(from[2]);
-        if (low > 0 || high > 0) {
+        if (low >= 0 && (high || low)) {
             *to++ = (char)(16 * high + low);
             from += 2;
         } else {
@@ -58,10 +58,12 @@ static qvl_status find_file(const part_reader *r, const char *text, qvl_place *p
     bool url = strncmp(text, "file://", 7) == 0;
     const char *file = url ? text + 7 : text;
     bool relative = file[0] != '/' && r->chat->folder;
-    place->path = relative ? qvl_path_join(r->chat->folder, file) : qvl_strdup(file);
-    if (!place->path) return no_memory(r);
-    if (url) decode_percent(place->path);
-    return QVL_OK;
+    char *name = qvl_strdup(file);
+    if (!name) return no_memory(r);
+    if (url) decode_percent(name);
+    place->path = relative ? qvl_path_join(r->chat->folder, name) : name;
+    if (relative) qvl_free(name);
+    return place->path ? QVL_OK : no_memory(r);
 }
 
 static qvl_status find_place(const part_reader *r, const char *key, const char *text, qvl_place *place) {

@@ -259,6 +259,9 @@ static void test_sources_that_are_refused(void **state) {
     refuse_source("{\"type\":\"image\",\"image\":\"s3://bucket/a.png\"}", QVL_ERROR_UNSUPPORTED,
                   "fetches nothing");
     refuse_source("{\"type\":\"image\",\"image\":\"absent.png\"}", QVL_ERROR_IO, "examples/absent.png");
+    refuse_source("{\"type\":\"image\",\"image\":\"file:///absent%20a%1\"}", QVL_ERROR_IO, "/absent a%1:");
+    refuse_source("{\"type\":\"image\",\"image\":\"file:///absent%\"}", QVL_ERROR_IO, "/absent%:");
+    refuse_source("{\"type\":\"image\",\"image\":\"file:///absent%1Z%00\"}", QVL_ERROR_IO, "/absent%1Z%00:");
     refuse_source("{\"type\":\"image\",\"image\":\"make_pictures.py\"}", QVL_ERROR_FORMAT, "make_pictures.py");
     refuse_source("{\"type\":\"image\",\"image\":\"data:image/png,abc\"}", QVL_ERROR_UNSUPPORTED, "not in base64");
     refuse_source("{\"type\":\"image\",\"image\":\"data:image/png\"}", QVL_ERROR_FORMAT, "no comma");
