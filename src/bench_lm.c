@@ -13,7 +13,7 @@ typedef struct bench {
     const qvl_lm *lm;
     int64_t rows;
     int32_t runs;
-    double *seconds; /* [4][runs] */
+    double *seconds; /* [3][runs] */
     float *values, *logits, *out;
     int64_t *integers;
     uint16_t *matrix;

@@ -34,7 +34,8 @@ typedef struct qvl_backend {
                      const float *v); /* k, v NULL: zeros */
     void (*kv_read)(const qvl_compute *compute, const qvl_kv *kv, int64_t first, int64_t count, float *k,
                     float *v);
-    size_t (*causal_scratch)(int64_t rows, int64_t heads, int64_t kv_heads, int64_t head_dim, int64_t length);
+    int64_t (*causal_state_floats)(
+        int64_t head_dim); /* of what a span of keys comes to, for the queries of a kv head */
     void (*causal_attention)(qvl_compute *compute, const qvl_kv *kv, const float *q, int64_t first, int64_t rows,
                              int64_t heads, float scale, float *scratch, float *out);
 } qvl_backend;
@@ -60,6 +61,18 @@ static inline int64_t qvl_ceil_div(int64_t a, int64_t b) {
 static inline int64_t qvl_min_i64(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
+
+/* ---- spans of keys: what causal attention puts together first, and what rows that come alone are split over */
+
+#define QVL_SPAN_CHUNKS 16 /* of QVL_KV_PAGE entries */
+
+static inline int64_t qvl_causal_spans(int64_t length) {
+    return qvl_ceil_div(length, QVL_KV_PAGE * QVL_SPAN_CHUNKS);
+}
+
+/* x = f(x, y), element by element, over count elements. */
+void qvl_apply_pairs(qvl_compute *compute, void (*f)(int64_t n, float *x, const float *y), float *x,
+                     const float *y, int64_t count);
 
 /* ---- segments
  *

@@ -67,23 +67,28 @@ void qvl_norm_rotate(qvl_compute *compute, float *x, int64_t rows, int64_t heads
     qvl_pool_run(compute->pool, qvl_ceil_div(rows, ROWS_PER_TASK), rotate_rows, &job);
 }
 
-typedef struct swiglu_job {
-    const qvl_compute *compute;
-    float *gate;
-    const float *up;
+typedef struct pairs_job {
+    void (*f)(int64_t n, float *x, const float *y);
+    float *x;
+    const float *y;
     int64_t count;
-} swiglu_job;
+} pairs_job;
 
-static void swiglu_run(void *user, int64_t task, int worker) {
+static void pairs_run(void *user, int64_t task, int worker) {
     (void)worker;
-    const swiglu_job *job = user;
+    const pairs_job *job = user;
     int64_t at = task * RUN;
-    job->compute->decoder->swiglu(qvl_min_i64(RUN, job->count - at), job->gate + at, job->up + at);
+    job->f(qvl_min_i64(RUN, job->count - at), job->x + at, job->y + at);
+}
+
+void qvl_apply_pairs(qvl_compute *compute, void (*f)(int64_t n, float *x, const float *y), float *x,
+                     const float *y, int64_t count) {
+    pairs_job job = {f, x, y, count};
+    qvl_pool_run(compute->pool, qvl_ceil_div(count, RUN), pairs_run, &job);
 }
 
 void qvl_swiglu(qvl_compute *compute, float *gate, const float *up, int64_t count) {
-    swiglu_job job = {compute, gate, up, count};
-    qvl_pool_run(compute->pool, qvl_ceil_div(count, RUN), swiglu_run, &job);
+    qvl_apply_pairs(compute, compute->decoder->swiglu, gate, up, count);
 }
 
 void qvl_softmax_rows(qvl_compute *compute, float *x, int64_t rows, int64_t cols) {
@@ -121,9 +126,10 @@ void qvl_kv_read(qvl_compute *compute, const qvl_kv *kv, int64_t first, int64_t 
     compute->backend->kv_read(compute, kv, first, count, k, v);
 }
 
-size_t qvl_causal_scratch(const qvl_compute *compute, int64_t rows, int64_t heads, int64_t kv_heads,
-                          int64_t head_dim, int64_t length) {
-    return compute->backend->causal_scratch(rows, heads, kv_heads, head_dim, length);
+size_t qvl_causal_scratch(const qvl_compute *compute, int64_t kv_heads, int64_t head_dim, int64_t length) {
+    int64_t spans = qvl_causal_spans(length);
+    if (spans < 2) return 0;
+    return (size_t)(kv_heads * spans * compute->backend->causal_state_floats(head_dim));
 }
 
 void qvl_causal_attention(qvl_compute *compute, const qvl_kv *kv, const float *q, int64_t first, int64_t rows,

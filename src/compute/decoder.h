@@ -72,9 +72,8 @@ void qvl_kv_clear(qvl_compute *compute, const qvl_kv *kv, int64_t first);
 /* Back to float [count, kv_heads, head_dim], for tests. */
 void qvl_kv_read(qvl_compute *compute, const qvl_kv *kv, int64_t first, int64_t count, float *k, float *v);
 
-/* Floats of scratch that qvl_causal_attention needs. */
-size_t qvl_causal_scratch(const qvl_compute *compute, int64_t rows, int64_t heads, int64_t kv_heads,
-                          int64_t head_dim, int64_t length);
+/* Floats of scratch that qvl_causal_attention needs in a sequence of `length` entries, however many rows there are. */
+size_t qvl_causal_scratch(const qvl_compute *compute, int64_t kv_heads, int64_t head_dim, int64_t length);
 /* out [rows, heads * head_dim] = softmax(scale q k^T) v: query head i of row r, entry first + r, sees the keys of head
  * i / (heads / kv_heads) of the entries up to its own. q [rows, heads, head_dim], rotated. Exact for any scores.
  * Keys go in chunks of QVL_KV_PAGE; chunks of a span of 16 are put together in order, then spans in order. */

@@ -23,13 +23,12 @@ typedef struct linear_layer {
 } linear_layer;
 
 typedef struct hybrid_layer {
-    const float *input_norm, *post_norm; /* [hidden_size] */
+    const float *input_norm; /* [hidden_size] */
     bool is_linear;
     int64_t slot; /* which of the linear layers, or of the layers with keys and values, it is */
     linear_layer linear;
     qvl_lm_attention full;
-    qvl_mlp mlp; /* dense */
-    qvl_moe moe; /* with experts */
+    qvl_feed_forward feed_forward;
 } hybrid_layer;
 
 static int64_t values_of(const qvl_text_config *c) {
@@ -96,13 +95,7 @@ static void open_layer(qvl_lm *lm, int32_t index, hybrid_layer *l) {
         open_linear(lm, layer, &l->linear);
     else
         qvl_lm_attention_open(lm, layer, &l->full);
-    snprintf(name, sizeof name, "%s.post_attention_layernorm.weight", layer);
-    l->post_norm = qvl_text_vector(&lm->tensors, name, c->hidden_size, lm->norm_offset);
-    snprintf(name, sizeof name, "%s.mlp", layer);
-    if (c->experts)
-        qvl_moe_open(lm, name, &l->moe);
-    else
-        qvl_mlp_open(lm, name, c->intermediate_size, &l->mlp);
+    qvl_feed_forward_open(lm, layer, &l->feed_forward);
 }
 
 static qvl_status open_layers(qvl_lm *lm, qvl_error *error) {
@@ -122,7 +115,7 @@ static qvl_status open_layers(qvl_lm *lm, qvl_error *error) {
 
 static void release_layers(qvl_lm *lm) {
     hybrid_layer *layers = lm->layers;
-    for (int32_t i = 0; layers && i < lm->config.layers; i++) qvl_moe_release(&layers[i].moe);
+    for (int32_t i = 0; layers && i < lm->config.layers; i++) qvl_feed_forward_release(&layers[i].feed_forward);
     qvl_free(layers);
     lm->layers = NULL;
 }
@@ -186,12 +179,7 @@ static void run_layer(qvl_pass *p, int32_t index) {
         run_linear(p, layer, index);
     else
         qvl_lm_attention_run(p, &layer->full, index, layer->slot);
-    qvl_rms_norm(p->compute, p->hidden, p->rows, c->hidden_size, layer->post_norm, c->eps, p->normed);
-    qvl_pass_tap(p, index, "norm2", p->normed, c->hidden_size, 0);
-    if (c->experts)
-        qvl_moe_run(p, &layer->moe, index);
-    else
-        qvl_mlp_run(p, &layer->mlp, index);
+    qvl_feed_forward_run(p, &layer->feed_forward, index);
 }
 
 static const char *const model_types[] = {"qwen3_5", "qwen3_5_moe", NULL};

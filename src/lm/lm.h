@@ -110,6 +110,18 @@ typedef struct qvl_moe {
     qvl_matrix shared_gate; /* [1, hidden_size] */
 } qvl_moe;
 
+/* The second half of a layer of any family: h += mlp(norm(h)), dense or with experts as config.json says. */
+typedef struct qvl_feed_forward {
+    const float *norm; /* [hidden_size] */
+    qvl_mlp mlp;       /* dense */
+    qvl_moe moe;       /* with experts */
+} qvl_feed_forward;
+
+/* Tensors "LAYER.post_attention_layernorm" and "LAYER.mlp.*"; layer: "layers.0". */
+void qvl_feed_forward_open(qvl_lm *lm, const char *layer, qvl_feed_forward *f);
+void qvl_feed_forward_release(qvl_feed_forward *f);
+void qvl_feed_forward_run(qvl_pass *pass, const qvl_feed_forward *f, int32_t index);
+
 /* Tensors "NAME.gate_proj" and so on. */
 void qvl_mlp_open(qvl_lm *lm, const char *name, int64_t width, qvl_mlp *mlp);
 /* hidden += down(silu(gate(normed)) * up(normed)) */

@@ -194,3 +194,31 @@ void qvl_moe_run(qvl_pass *p, const qvl_moe *m, int32_t index) {
     }
     if (m->has_shared) run_shared(p, m);
 }
+
+/* ---- either */
+
+void qvl_feed_forward_open(qvl_lm *lm, const char *layer, qvl_feed_forward *f) {
+    const qvl_text_config *c = &lm->config;
+    char name[64];
+    snprintf(name, sizeof name, "%s.post_attention_layernorm.weight", layer);
+    f->norm = qvl_text_vector(&lm->tensors, name, c->hidden_size, lm->norm_offset);
+    snprintf(name, sizeof name, "%s.mlp", layer);
+    if (c->experts)
+        qvl_moe_open(lm, name, &f->moe);
+    else
+        qvl_mlp_open(lm, name, c->intermediate_size, &f->mlp);
+}
+
+void qvl_feed_forward_release(qvl_feed_forward *f) {
+    qvl_moe_release(&f->moe);
+}
+
+void qvl_feed_forward_run(qvl_pass *p, const qvl_feed_forward *f, int32_t index) {
+    const qvl_text_config *c = p->config;
+    qvl_rms_norm(p->compute, p->hidden, p->rows, c->hidden_size, f->norm, c->eps, p->normed);
+    qvl_pass_tap(p, index, "norm2", p->normed, c->hidden_size, 0);
+    if (c->experts)
+        qvl_moe_run(p, &f->moe, index);
+    else
+        qvl_mlp_run(p, &f->mlp, index);
+}

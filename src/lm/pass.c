@@ -32,8 +32,8 @@ static void take_buffers(qvl_pass *p, int64_t length, qvl_arena *arena) {
         p->packed = qvl_arena_take(arena, 2 * rows * (size_t)q, sizeof(float));
         p->output_gate = qvl_arena_take(arena, rows * (size_t)q, sizeof(float));
     }
-    p->attention_scratch = qvl_arena_take(
-        arena, qvl_causal_scratch(p->compute, p->rows, c->heads, c->kv_heads, c->head_dim, length), sizeof(float));
+    p->attention_scratch =
+        qvl_arena_take(arena, qvl_causal_scratch(p->compute, c->kv_heads, c->head_dim, length), sizeof(float));
     p->gate = qvl_arena_take(arena, rows * (size_t)inner, sizeof(float));
     p->up = qvl_arena_take(arena, rows * (size_t)inner, sizeof(float));
     if (c->experts) qvl_routing_take(p, arena);

@@ -9,10 +9,9 @@
 #include <stdio.h>
 
 typedef struct qwen3_layer {
-    const float *input_norm, *post_norm; /* [hidden_size] */
+    const float *input_norm; /* [hidden_size] */
     qvl_lm_attention attention;
-    qvl_mlp mlp; /* dense */
-    qvl_moe moe; /* with experts */
+    qvl_feed_forward feed_forward;
 } qwen3_layer;
 
 static qvl_status open_layers(qvl_lm *lm, qvl_error *error) {
@@ -25,22 +24,16 @@ static qvl_status open_layers(qvl_lm *lm, qvl_error *error) {
         char layer[32], name[64];
         snprintf(layer, sizeof layer, "layers.%d", i);
         snprintf(name, sizeof name, "%s.input_layernorm.weight", layer);
-        layers[i].input_norm = qvl_text_vector(&lm->tensors, name, c->hidden_size, 0.0f);
+        layers[i].input_norm = qvl_text_vector(&lm->tensors, name, c->hidden_size, lm->norm_offset);
         qvl_lm_attention_open(lm, layer, &layers[i].attention);
-        snprintf(name, sizeof name, "%s.post_attention_layernorm.weight", layer);
-        layers[i].post_norm = qvl_text_vector(&lm->tensors, name, c->hidden_size, 0.0f);
-        snprintf(name, sizeof name, "%s.mlp", layer);
-        if (c->experts)
-            qvl_moe_open(lm, name, &layers[i].moe);
-        else
-            qvl_mlp_open(lm, name, c->intermediate_size, &layers[i].mlp);
+        qvl_feed_forward_open(lm, layer, &layers[i].feed_forward);
     }
     return lm->tensors.status;
 }
 
 static void release_layers(qvl_lm *lm) {
     qwen3_layer *layers = lm->layers;
-    for (int32_t i = 0; layers && i < lm->config.layers; i++) qvl_moe_release(&layers[i].moe);
+    for (int32_t i = 0; layers && i < lm->config.layers; i++) qvl_feed_forward_release(&layers[i].feed_forward);
     qvl_free(layers);
     lm->layers = NULL;
 }
@@ -51,12 +44,7 @@ static void run_layer(qvl_pass *p, int32_t index) {
     qvl_rms_norm(p->compute, p->hidden, p->rows, c->hidden_size, layer->input_norm, c->eps, p->normed);
     qvl_pass_tap(p, index, "norm1", p->normed, c->hidden_size, 0);
     qvl_lm_attention_run(p, &layer->attention, index, index);
-    qvl_rms_norm(p->compute, p->hidden, p->rows, c->hidden_size, layer->post_norm, c->eps, p->normed);
-    qvl_pass_tap(p, index, "norm2", p->normed, c->hidden_size, 0);
-    if (c->experts)
-        qvl_moe_run(p, &layer->moe, index);
-    else
-        qvl_mlp_run(p, &layer->mlp, index);
+    qvl_feed_forward_run(p, &layer->feed_forward, index);
 }
 
 static const char *const model_types[] = {"qwen3_vl", "qwen3_vl_moe", NULL};

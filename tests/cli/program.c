@@ -131,6 +131,34 @@ result expect(int code, const char *input, const char *const *arguments) {
     return r;
 }
 
+void run(const char *const *arguments) {
+    result r = expect(0, NULL, arguments);
+    free_result(&r);
+}
+
+cJSON *json_of(int code, const char *const *arguments, const char *input) {
+    result r = expect(code, input, arguments);
+    cJSON *json = cJSON_Parse(r.out);
+    if (!json) fail_msg("this is no JSON: %s", r.out);
+    free_result(&r);
+    return json;
+}
+
+cJSON *run_json(const char *const *arguments) {
+    return json_of(0, arguments, NULL);
+}
+
+const cJSON *field(const cJSON *object, const char *key) {
+    const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, key);
+    if (!value) fail_msg("there is no %s", key);
+    return value;
+}
+
+void assert_ints(const cJSON *array, const int *expected, int count) {
+    assert_int_equal(cJSON_GetArraySize(array), count);
+    for (int i = 0; i < count; i++) assert_int_equal(cJSON_GetArrayItem(array, i)->valueint, expected[i]);
+}
+
 void assert_says(const char *text, const char *part) {
     if (!strstr(text, part)) fail_msg("'%s' is not in: %s", part, text);
 }

@@ -11,6 +11,8 @@
 
 #include "qvl.h"
 
+#include <cjson/cJSON.h>
+
 typedef struct result {
     int code; /* of exit(); a signal fails the test */
     char *out, *err;
@@ -26,7 +28,17 @@ result expect(int code, const char *input, const char *const *arguments);
 #define ARGUMENTS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define QVL(...) ARGUMENTS(QVL_PROGRAM, __VA_ARGS__)
 
+/* Runs a program that must succeed. */
+void run(const char *const *arguments);
+/* What a program that must exit with code says on standard output, which must be JSON. Owner: the caller, cJSON_Delete. */
+cJSON *json_of(int code, const char *const *arguments, const char *input);
+cJSON *run_json(const char *const *arguments); /* with code 0 and empty input */
+
 void assert_says(const char *text, const char *part);
+
+/* A member that must be there. */
+const cJSON *field(const cJSON *object, const char *key);
+void assert_ints(const cJSON *array, const int *expected, int count);
 
 /* A folder of the test program's own, removed with all it holds when the program ends. In rotating static memory:
  * the last eight paths stay valid. XDG_CACHE_HOME is its folder "cache". */

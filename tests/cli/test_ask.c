@@ -22,20 +22,6 @@ static int open_model(void **state) {
 
 #define ASK(...) QVL("ask", "-m", model, __VA_ARGS__)
 
-static const cJSON *get(const cJSON *object, const char *key) {
-    const cJSON *item = cJSON_GetObjectItem(object, key);
-    if (!item) fail_msg("no %s", key);
-    return item;
-}
-
-static cJSON *json_of(const char *const *arguments, const char *input) {
-    result r = expect(0, input, arguments);
-    cJSON *json = cJSON_Parse(r.out);
-    if (!json) fail_msg("not JSON: %s", r.out);
-    free_result(&r);
-    return json;
-}
-
 /* What it says on standard output. Owner: the caller, free(). */
 static char *text_of(const char *const *arguments, const char *input) {
     result r = expect(0, input, arguments);
@@ -59,25 +45,25 @@ static void test_answer(void **state) {
     assert_says(r.err, "; first token after ");
     assert_says(r.err, "; 12 tokens at ");
     assert_says(r.err, ", ended by the limit of its length\n");
-    cJSON *json = json_of(ASK(SCENE, "What is on the table?", "--max-new-tokens", "12", "--json"), NULL);
-    const cJSON *usage = get(json, "usage"), *details = get(usage, "prompt_tokens_details"), *timings;
+    cJSON *json = json_of(0, ASK(SCENE, "What is on the table?", "--max-new-tokens", "12", "--json"), NULL);
+    const cJSON *usage = field(json, "usage"), *details = field(usage, "prompt_tokens_details"), *timings;
     char line[4096];
-    snprintf(line, sizeof line, "%s\n", get(json, "text")->valuestring);
+    snprintf(line, sizeof line, "%s\n", field(json, "text")->valuestring);
     assert_string_equal(r.out, line);
-    assert_int_equal(cJSON_GetArraySize(get(json, "ids")), 12);
-    assert_string_equal(get(json, "finish_reason")->valuestring, "length");
-    assert_int_equal(get(usage, "prompt_tokens")->valueint, 286);
-    assert_int_equal(get(usage, "completion_tokens")->valueint, 12);
-    assert_int_equal(get(usage, "total_tokens")->valueint, 298);
-    assert_int_equal(get(details, "cached_tokens")->valueint, 0);
-    assert_int_equal(get(details, "vision_tokens")->valueint, 260);
-    timings = get(json, "timings");
-    double first = get(timings, "first_token_seconds")->valuedouble;
+    assert_int_equal(cJSON_GetArraySize(field(json, "ids")), 12);
+    assert_string_equal(field(json, "finish_reason")->valuestring, "length");
+    assert_int_equal(field(usage, "prompt_tokens")->valueint, 286);
+    assert_int_equal(field(usage, "completion_tokens")->valueint, 12);
+    assert_int_equal(field(usage, "total_tokens")->valueint, 298);
+    assert_int_equal(field(details, "cached_tokens")->valueint, 0);
+    assert_int_equal(field(details, "vision_tokens")->valueint, 260);
+    timings = field(json, "timings");
+    double first = field(timings, "first_token_seconds")->valuedouble;
     assert_true(first >=
-                get(timings, "prompt_seconds")->valuedouble + get(timings, "prefill_seconds")->valuedouble);
-    assert_true(get(timings, "tokens_per_second")->valuedouble > 0 &&
-                get(timings, "open_seconds")->valuedouble > 0);
-    assert_true(cJSON_IsFalse(get(get(json, "sampling"), "do_sample")));
+                field(timings, "prompt_seconds")->valuedouble + field(timings, "prefill_seconds")->valuedouble);
+    assert_true(field(timings, "tokens_per_second")->valuedouble > 0 &&
+                field(timings, "open_seconds")->valuedouble > 0);
+    assert_true(cJSON_IsFalse(field(field(json, "sampling"), "do_sample")));
     assert_null(cJSON_GetObjectItem(json, "logprobs"));
     cJSON_Delete(json);
     free_result(&r);
@@ -92,14 +78,14 @@ static void test_cache(void **state) {
     const char *picture = scratch("cached.png");
     write_png(picture, 320, 200);
 #define ONCE picture, "What is it?", "--json", "-q", "--max-new-tokens", "6"
-    cJSON *first = json_of(ASK(ONCE), NULL), *second = json_of(ASK(ONCE), NULL),
-          *third = json_of(ASK(ONCE, "--no-cache"), NULL);
-    assert_int_equal(get(get(first, "tower"), "encoded")->valueint, 1);
-    assert_int_equal(get(get(second, "tower"), "encoded")->valueint, 0);
-    assert_int_equal(get(get(second, "tower"), "cached")->valueint, 1);
-    assert_int_equal(get(get(third, "tower"), "encoded")->valueint, 1);
-    assert_string_equal(get(first, "text")->valuestring, get(second, "text")->valuestring);
-    assert_string_equal(get(first, "text")->valuestring, get(third, "text")->valuestring);
+    cJSON *first = json_of(0, ASK(ONCE), NULL), *second = json_of(0, ASK(ONCE), NULL),
+          *third = json_of(0, ASK(ONCE, "--no-cache"), NULL);
+    assert_int_equal(field(field(first, "tower"), "encoded")->valueint, 1);
+    assert_int_equal(field(field(second, "tower"), "encoded")->valueint, 0);
+    assert_int_equal(field(field(second, "tower"), "cached")->valueint, 1);
+    assert_int_equal(field(field(third, "tower"), "encoded")->valueint, 1);
+    assert_string_equal(field(first, "text")->valuestring, field(second, "text")->valuestring);
+    assert_string_equal(field(first, "text")->valuestring, field(third, "text")->valuestring);
     cJSON_Delete(first);
     cJSON_Delete(second);
     cJSON_Delete(third);
@@ -120,10 +106,10 @@ static void test_inputs(void **state) {
     assert_same_text(ASK(chat, LIMIT), NULL, ASK("-", LIMIT), chat);
     assert_same_text(ASK("What is it?", LIMIT), NULL, ASK("-", LIMIT), question);
     /* The system message is part of the prompt. */
-    cJSON *with = json_of(ASK("a", LIMIT, "--json", "--system", "Be brief."), NULL),
-          *without = json_of(ASK("a", LIMIT, "--json"), NULL);
-    assert_true(get(get(with, "usage"), "prompt_tokens")->valueint >
-                get(get(without, "usage"), "prompt_tokens")->valueint);
+    cJSON *with = json_of(0, ASK("a", LIMIT, "--json", "--system", "Be brief."), NULL),
+          *without = json_of(0, ASK("a", LIMIT, "--json"), NULL);
+    assert_true(field(field(with, "usage"), "prompt_tokens")->valueint >
+                field(field(without, "usage"), "prompt_tokens")->valueint);
     cJSON_Delete(with);
     cJSON_Delete(without);
 }
@@ -140,11 +126,11 @@ static void test_sampling(void **state) {
         for (int k = 0; k < i; k++) assert_string_not_equal(texts[i], texts[k]);
     for (int i = 0; i < 4; i++) free(texts[i]);
     /* The seed of the last answer is told, so that it can be had again. */
-    cJSON *json = json_of(ASK("Hello", WARM, "--json"), NULL);
+    cJSON *json = json_of(0, ASK("Hello", WARM, "--json"), NULL);
     char seed[32];
-    snprintf(seed, sizeof seed, "%.0f", get(get(json, "sampling"), "seed")->valuedouble);
-    cJSON *again = json_of(ASK("Hello", WARM, "--json", "--seed", seed), NULL);
-    assert_string_equal(get(json, "text")->valuestring, get(again, "text")->valuestring);
+    snprintf(seed, sizeof seed, "%.0f", field(field(json, "sampling"), "seed")->valuedouble);
+    cJSON *again = json_of(0, ASK("Hello", WARM, "--json", "--seed", seed), NULL);
+    assert_string_equal(field(json, "text")->valuestring, field(again, "text")->valuestring);
     cJSON_Delete(json);
     cJSON_Delete(again);
     /* Greedy is what temperature 0, top-k 1, top-p 0 and min-p 1 give. */
@@ -155,9 +141,9 @@ static void test_sampling(void **state) {
     assert_same_text(ASK("Hello", SOME), NULL, ASK("Hello", SOME, "--top-p", "0"), NULL);
     assert_same_text(ASK("Hello", SOME), NULL, ASK("Hello", SOME, "--min-p", "1"), NULL);
     /* A penalty that no token withstands twice. */
-    json = json_of(ASK("Hello", "--json", "--max-new-tokens", "64", "--presence-penalty", "1000"), NULL);
+    json = json_of(0, ASK("Hello", "--json", "--max-new-tokens", "64", "--presence-penalty", "1000"), NULL);
     const cJSON *a, *b;
-    cJSON_ArrayForEach(a, get(json, "ids")) {
+    cJSON_ArrayForEach(a, field(json, "ids")) {
         for (b = a->next; b; b = b->next) assert_int_not_equal(a->valueint, b->valueint);
     }
     cJSON_Delete(json);
@@ -165,30 +151,30 @@ static void test_sampling(void **state) {
 
 static void test_logprobs_and_stops(void **state) {
     (void)state;
-    cJSON *json = json_of(ASK("Hello", "--json", "--max-new-tokens", "6", "--logprobs", "3"), NULL);
+    cJSON *json = json_of(0, ASK("Hello", "--json", "--max-new-tokens", "6", "--logprobs", "3"), NULL);
     const cJSON *entry;
-    assert_int_equal(cJSON_GetArraySize(get(json, "logprobs")), 6);
+    assert_int_equal(cJSON_GetArraySize(field(json, "logprobs")), 6);
     int i = 0;
-    cJSON_ArrayForEach(entry, get(json, "logprobs")) {
-        const cJSON *top = get(entry, "top_logprobs");
-        assert_int_equal(get(entry, "id")->valueint, cJSON_GetArrayItem(get(json, "ids"), i++)->valueint);
+    cJSON_ArrayForEach(entry, field(json, "logprobs")) {
+        const cJSON *top = field(entry, "top_logprobs");
+        assert_int_equal(field(entry, "id")->valueint, cJSON_GetArrayItem(field(json, "ids"), i++)->valueint);
         assert_int_equal(cJSON_GetArraySize(top), 3);
-        assert_int_equal(get(top->child, "id")->valueint, get(entry, "id")->valueint); /* greedy */
-        assert_true(get(top->child, "logprob")->valuedouble == get(entry, "logprob")->valuedouble);
-        assert_true(get(entry, "logprob")->valuedouble < 0);
-        assert_true(cJSON_GetArraySize(get(entry, "bytes")) > 0 && get(entry, "token"));
+        assert_int_equal(field(top->child, "id")->valueint, field(entry, "id")->valueint); /* greedy */
+        assert_true(field(top->child, "logprob")->valuedouble == field(entry, "logprob")->valuedouble);
+        assert_true(field(entry, "logprob")->valuedouble < 0);
+        assert_true(cJSON_GetArraySize(field(entry, "bytes")) > 0 && field(entry, "token"));
     }
     /* Stopped at what the answer says itself: its last letters. */
-    const char *text = get(json, "text")->valuestring;
+    const char *text = field(json, "text")->valuestring;
     size_t length = strlen(text);
     while (length > 1 && ((unsigned char)text[length - 1] & 0xc0) == 0x80) length--;
     const char *stop = text + length - 1;
-    cJSON *cut =
-        json_of(ASK("Hello", "--json", "--max-new-tokens", "6", "--stop", "no such text", "--stop", stop), NULL);
-    assert_string_equal(get(cut, "finish_reason")->valuestring, "stop");
+    cJSON *cut = json_of(
+        0, ASK("Hello", "--json", "--max-new-tokens", "6", "--stop", "no such text", "--stop", stop), NULL);
+    assert_string_equal(field(cut, "finish_reason")->valuestring, "stop");
     size_t end = (size_t)(strstr(text, stop) - text);
-    assert_int_equal(strlen(get(cut, "text")->valuestring), end);
-    assert_memory_equal(get(cut, "text")->valuestring, text, end);
+    assert_int_equal(strlen(field(cut, "text")->valuestring), end);
+    assert_memory_equal(field(cut, "text")->valuestring, text, end);
     cJSON_Delete(cut);
     cJSON_Delete(json);
 }
@@ -228,16 +214,17 @@ static void test_transformers(void **state) {
     cJSON *fixture = cJSON_Parse(text);
     const cJSON *wanted;
     int count = 0;
-    cJSON_ArrayForEach(wanted, get(fixture, "cases")) {
+    cJSON_ArrayForEach(wanted, field(fixture, "cases")) {
         char penalty[32];
-        snprintf(penalty, sizeof penalty, "%g", get(wanted, "repetition_penalty")->valuedouble);
-        const char *question = get(wanted, "question")->valuestring;
-        bool picture = cJSON_IsTrue(get(wanted, "picture"));
+        snprintf(penalty, sizeof penalty, "%g", field(wanted, "repetition_penalty")->valuedouble);
+        const char *question = field(wanted, "question")->valuestring;
+        bool picture = cJSON_IsTrue(field(wanted, "picture"));
         cJSON *json =
-            json_of(QVL("ask", "-m", folder, "--dtype", "f32", "--json", "-q", "--max-new-tokens", "60",
+            json_of(0,
+                    QVL("ask", "-m", folder, "--dtype", "f32", "--json", "-q", "--max-new-tokens", "60",
                         "--repetition-penalty", penalty, picture ? SCENE : question, picture ? question : NULL),
                     NULL);
-        if (!cJSON_Compare(get(json, "ids"), get(wanted, "ids"), true))
+        if (!cJSON_Compare(field(json, "ids"), field(wanted, "ids"), true))
             fail_msg("\"%s\"%s, penalty %s: other tokens", question, picture ? " about the picture" : "", penalty);
         cJSON_Delete(json);
         count++;
@@ -260,8 +247,8 @@ static void test_bad_models(void **state) {
 /* A stop token ends the demo model's answers, and its folder says how long they may be. */
 static void test_demo_model(void **state) {
     (void)state;
-    cJSON *json = json_of(QVL("ask", SCENE, "What is it?", "--json", "-q"), NULL);
-    assert_in_range(get(get(json, "usage"), "completion_tokens")->valueint, 1, 4096);
+    cJSON *json = json_of(0, QVL("ask", SCENE, "What is it?", "--json", "-q"), NULL);
+    assert_in_range(field(field(json, "usage"), "completion_tokens")->valueint, 1, 4096);
     cJSON_Delete(json);
 }
 

@@ -18,14 +18,6 @@
 #define CHART QVL_SOURCE_DIR "/examples/chart.png"
 #define DEMO QVL_SOURCE_DIR "/models/demo"
 
-static cJSON *run_json(int code, const char *const *arguments) {
-    result r = expect(code, NULL, arguments);
-    cJSON *json = cJSON_Parse(r.out);
-    if (!json) fail_msg("no JSON: %s", r.out);
-    free_result(&r);
-    return json;
-}
-
 static int number(const cJSON *json, const char *key) {
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(json, key);
     assert_true(cJSON_IsNumber(value));
@@ -34,7 +26,7 @@ static int number(const cJSON *json, const char *key) {
 
 /* What item `index` says about the cache; "" for null. */
 static void expect_words(const char *const *arguments, const char *first, const char *second) {
-    cJSON *json = run_json(0, arguments);
+    cJSON *json = run_json(arguments);
     const char *const words[2] = {first, second};
     for (int i = 0; i < 2 && words[i]; i++) {
         const cJSON *item = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(json, "items"), i);
@@ -96,11 +88,11 @@ static void test_prompt_uses_the_same(void **state) {
 static void test_cache_command(void **state) {
     (void)state;
     clear();
-    cJSON *json = run_json(0, QVL("cache", "stats", "--json"));
+    cJSON *json = run_json(QVL("cache", "stats", "--json"));
     assert_int_equal(number(json, "entries"), 0);
     cJSON_Delete(json);
     expect_words(QVL("encode", CHART, SCENE, "-m", DEMO, "--json"), "miss", "miss");
-    json = run_json(0, QVL("cache", "stats", "--json"));
+    json = run_json(QVL("cache", "stats", "--json"));
     assert_int_equal(number(json, "entries"), 2);
     assert_true(number(json, "bytes") > 260 * 64 * 2 * 3);
     cJSON_Delete(json);
@@ -182,7 +174,7 @@ static void test_folder(void **state) {
     snprintf(one, sizeof one, "%s/below/a.png.safetensors", out);
     fill(in);
     clear();
-    cJSON *json = run_json(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"));
+    cJSON *json = json_of(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"), NULL);
     assert_int_equal(number(json, "encoded"), 2);
     assert_int_equal(number(json, "there_before"), 0);
     assert_int_equal(number(json, "other_files"), 1);
@@ -206,23 +198,23 @@ static void test_folder(void **state) {
     qvl_tensor_file_close(&files[0]);
     qvl_tensor_file_close(&files[1]);
     /* Again: nothing to do. Other settings, a newer source, a result that is gone or damaged: encoded again. */
-    json = run_json(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"));
+    json = json_of(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"), NULL);
     assert_int_equal(number(json, "encoded"), 0);
     assert_int_equal(number(json, "there_before"), 2);
     cJSON_Delete(json);
-    json = run_json(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json", "--dtype", "f32"));
+    json = json_of(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json", "--dtype", "f32"), NULL);
     assert_int_equal(number(json, "encoded"), 2);
     cJSON_Delete(json);
-    json = run_json(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"));
+    json = json_of(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"), NULL);
     assert_int_equal(number(json, "encoded"), 2);
     assert_int_equal(number(json, "cache_hits"), 2);
     cJSON_Delete(json);
     assert_int_equal(truncate(one, 300), 0);
-    json = run_json(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"));
+    json = json_of(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"), NULL);
     assert_int_equal(number(json, "encoded"), 1);
     cJSON_Delete(json);
     copy(CHART, in, "b.jpg"); /* in spite of its name a PNG */
-    json = run_json(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"));
+    json = json_of(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"), NULL);
     assert_int_equal(number(json, "encoded"), 1);
     assert_int_equal(number(json, "cache_hits"), 1);
     cJSON_Delete(json);
@@ -285,7 +277,7 @@ static void test_killed_and_resumed(void **state) {
         there++;
     }
     assert_true(there >= 3);
-    cJSON *json = run_json(0, QVL("encode", in, "-m", DEMO, "-o", out, "--json", "--no-cache"));
+    cJSON *json = run_json(QVL("encode", in, "-m", DEMO, "-o", out, "--json", "--no-cache"));
     assert_int_equal(number(json, "there_before"), there);
     assert_int_equal(number(json, "encoded"), FILES - there);
     cJSON_Delete(json);

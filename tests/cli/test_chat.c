@@ -30,16 +30,10 @@ static const char *lines(const char *text) {
     return path;
 }
 
-static const cJSON *get(const cJSON *object, const char *key) {
-    const cJSON *item = cJSON_GetObjectItem(object, key);
-    if (!item) fail_msg("no %s", key);
-    return item;
-}
-
 static int usage_of(const cJSON *answer, const char *key) {
-    const cJSON *usage = get(answer, "usage"), *details = get(usage, "prompt_tokens_details");
+    const cJSON *usage = field(answer, "usage"), *details = field(usage, "prompt_tokens_details");
     const cJSON *item = cJSON_GetObjectItem(usage, key);
-    return (item ? item : get(details, key))->valueint;
+    return (item ? item : field(details, key))->valueint;
 }
 
 /* The objects of --json, a line each, as a list. Owner: the caller, cJSON_Delete. */
@@ -73,8 +67,8 @@ static void test_turns(void **state) {
     cJSON *answers = answers_of(j.out);
     assert_int_equal(cJSON_GetArraySize(answers), 2);
     char both[4096];
-    snprintf(both, sizeof both, "%s\n%s\n", get(answers->child, "text")->valuestring,
-             get(answers->child->next, "text")->valuestring);
+    snprintf(both, sizeof both, "%s\n%s\n", field(answers->child, "text")->valuestring,
+             field(answers->child->next, "text")->valuestring);
     assert_string_equal(r.out, both);
     cJSON_Delete(answers);
     free_result(&j);
@@ -93,9 +87,9 @@ static void test_save(void **state) {
     cJSON *chat = cJSON_Parse(text);
     assert_int_equal(cJSON_GetArraySize(chat), 3);
     const cJSON *question = cJSON_GetArrayItem(chat, 1), *answer = cJSON_GetArrayItem(chat, 2);
-    const cJSON *picture = cJSON_GetArrayItem(get(question, "content"), 0);
-    assert_string_equal(get(picture, "image")->valuestring, SCENE);
-    assert_string_equal(get(answer, "content")->valuestring, get(answers->child, "text")->valuestring);
+    const cJSON *picture = cJSON_GetArrayItem(field(question, "content"), 0);
+    assert_string_equal(field(picture, "image")->valuestring, SCENE);
+    assert_string_equal(field(answer, "content")->valuestring, field(answers->child, "text")->valuestring);
     cJSON *next = cJSON_CreateObject();
     cJSON_AddStringToObject(next, "role", "user");
     cJSON_AddStringToObject(next, "content", "And now?");
@@ -109,7 +103,7 @@ static void test_save(void **state) {
     assert_int_equal(usage_of(again, "prompt_tokens"), usage_of(answers->child->next, "prompt_tokens"));
     assert_int_equal(usage_of(again, "cached_tokens"), 0);
     assert_true(usage_of(answers->child->next, "cached_tokens") > 260);
-    assert_string_equal(get(again, "text")->valuestring, get(answers->child->next, "text")->valuestring);
+    assert_string_equal(field(again, "text")->valuestring, field(answers->child->next, "text")->valuestring);
     struct stat status;
     assert_int_equal(stat(saved, &status), 0);
     assert_int_equal(status.st_mode & 0777, 0600);
@@ -148,7 +142,7 @@ static void test_twenty_turns(void **state) {
     const cJSON *answer, *before = NULL;
     cJSON_ArrayForEach(answer, answers) {
         int read = usage_of(answer, "prompt_tokens") - usage_of(answer, "cached_tokens");
-        runs += get(get(answer, "tower"), "encoded")->valueint;
+        runs += field(field(answer, "tower"), "encoded")->valueint;
         int new_vision = usage_of(answer, "vision_tokens") - vision;
         if (before) {
             /* All of the turn before but, at most, what its answer's text begins in: the newline in front of it. */
@@ -179,8 +173,8 @@ static void test_clip(void **state) {
     assert_true(vision > 0);
     assert_int_equal(usage_of(answers->child->next, "vision_tokens"), vision);
     assert_true(usage_of(answers->child->next, "cached_tokens") > vision);
-    assert_true(get(get(answers->child, "tower"), "encoded")->valueint > 1); /* groups */
-    assert_int_equal(get(get(answers->child->next, "tower"), "encoded")->valueint, 0);
+    assert_true(field(field(answers->child, "tower"), "encoded")->valueint > 1); /* groups */
+    assert_int_equal(field(field(answers->child->next, "tower"), "encoded")->valueint, 0);
     char *text = read_file(saved, NULL);
     assert_says(text, "\"video\":\t\"" QVL_FIXTURES "/video/vp9.webm\"");
     cJSON_Delete(answers);
@@ -283,8 +277,8 @@ static void test_interrupt(void **state) {
     char *text = read_file(saved, NULL);
     cJSON *chat = cJSON_Parse(text);
     assert_int_equal(cJSON_GetArraySize(chat), 2);
-    assert_string_equal(get(cJSON_GetArrayItem(chat, 0), "content")->valuestring, "Hello");
-    assert_true(strlen(get(cJSON_GetArrayItem(chat, 1), "content")->valuestring) > 0);
+    assert_string_equal(field(cJSON_GetArrayItem(chat, 0), "content")->valuestring, "Hello");
+    assert_true(strlen(field(cJSON_GetArrayItem(chat, 1), "content")->valuestring) > 0);
     cJSON_Delete(chat);
     free(text);
 }
@@ -309,8 +303,8 @@ static void test_editing(void **state) {
     char *text = read_file(saved, NULL);
     cJSON *chat = cJSON_Parse(text);
     assert_int_equal(cJSON_GetArraySize(chat), 4);
-    assert_string_equal(get(cJSON_GetArrayItem(chat, 0), "content")->valuestring, "world gr\xc3\xbc!");
-    assert_string_equal(get(cJSON_GetArrayItem(chat, 2), "content")->valuestring, "world gr\xc3\xbc!?");
+    assert_string_equal(field(cJSON_GetArrayItem(chat, 0), "content")->valuestring, "world gr\xc3\xbc!");
+    assert_string_equal(field(cJSON_GetArrayItem(chat, 2), "content")->valuestring, "world gr\xc3\xbc!?");
     cJSON_Delete(chat);
     free(text);
 }

@@ -17,29 +17,10 @@
 
 /* ---- helpers */
 
-static cJSON *run_json(const char *const *arguments) {
-    result r = expect(0, NULL, arguments);
-    cJSON *json = cJSON_Parse(r.out);
-    if (!json) fail_msg("this is no JSON: %s", r.out);
-    free_result(&r);
-    return json;
-}
-
-static const cJSON *field(const cJSON *json, const char *key) {
-    const cJSON *value = cJSON_GetObjectItemCaseSensitive(json, key);
-    if (!value) fail_msg("there is no %s", key);
-    return value;
-}
-
 static const cJSON *item_of(const cJSON *json, int index) {
     const cJSON *item = cJSON_GetArrayItem(field(json, "items"), index);
     assert_non_null(item);
     return item;
-}
-
-static void assert_ints(const cJSON *array, const int *expected, int count) {
-    assert_int_equal(cJSON_GetArraySize(array), count);
-    for (int i = 0; i < count; i++) assert_int_equal(cJSON_GetArrayItem(array, i)->valueint, expected[i]);
 }
 
 static void assert_size(const cJSON *json, int index, int width, int height, int tokens) {

@@ -27,20 +27,6 @@ static const char *picture_chat(void) {
         "\"image\":\"scene.jpg\"},{\"type\":\"text\",\"text\":\"What is <|im_end|> in it?\"}]}]");
 }
 
-static const cJSON *get(const cJSON *object, const char *key) {
-    const cJSON *item = cJSON_GetObjectItem(object, key);
-    if (!item) fail_msg("no %s", key);
-    return item;
-}
-
-static cJSON *json_of(const char *const *arguments, const char *input) {
-    result r = expect(0, input, arguments);
-    cJSON *json = cJSON_Parse(r.out);
-    if (!json) fail_msg("not JSON: %s", r.out);
-    free_result(&r);
-    return json;
-}
-
 static void test_human_view(void **state) {
     (void)state;
     const char *chat = picture_chat();
@@ -68,11 +54,11 @@ static void test_file(void **state) {
     char out[512], chat[512];
     snprintf(out, sizeof out, "%s", scratch("prompt.safetensors"));
     snprintf(chat, sizeof chat, "%s", picture_chat());
-    cJSON *json = json_of(QVL("prompt", chat, "-o", out, "--json", "-q", "--dtype", "f32"), NULL);
-    int64_t length = get(json, "tokens")->valueint;
-    assert_int_equal(get(json, "vision_tokens")->valueint, 260);
-    assert_int_equal(strlen(get(json, "media_prefix")->valuestring), 64);
-    assert_int_equal(cJSON_GetArraySize(get(json, "input_ids")), length);
+    cJSON *json = json_of(0, QVL("prompt", chat, "-o", out, "--json", "-q", "--dtype", "f32"), NULL);
+    int64_t length = field(json, "tokens")->valueint;
+    assert_int_equal(field(json, "vision_tokens")->valueint, 260);
+    assert_int_equal(strlen(field(json, "media_prefix")->valuestring), 64);
+    assert_int_equal(cJSON_GetArraySize(field(json, "input_ids")), length);
     qvl_tensor_file *file = open_tensors(out);
     static const struct {
         const char *name;
@@ -104,7 +90,7 @@ static void test_file(void **state) {
     assert_int_equal(delta, -240);
     memcpy(ids, tensor_of(file, "input_ids").data, (size_t)length * sizeof *ids);
     for (int64_t i = 0; i < length; i++)
-        assert_int_equal(ids[i], cJSON_GetArrayItem(get(json, "input_ids"), (int)i)->valueint);
+        assert_int_equal(ids[i], cJSON_GetArrayItem(field(json, "input_ids"), (int)i)->valueint);
     qvl_tensor_file_close(&file);
     cJSON_Delete(json);
 }
@@ -118,12 +104,12 @@ static void test_plan(void **state) {
     snprintf(command, sizeof command, "mkdir '%s' && cp " QVL_SOURCE_DIR "/models/demo/*.json '%s'", folder,
              folder);
     assert_int_equal(system(command), 0);
-    cJSON *built = json_of(QVL("prompt", chat, "--json", "-q"), NULL);
-    cJSON *planned = json_of(QVL("plan", chat, "--json", "-q", "-m", folder), NULL);
+    cJSON *built = json_of(0, QVL("prompt", chat, "--json", "-q"), NULL);
+    cJSON *planned = json_of(0, QVL("plan", chat, "--json", "-q", "-m", folder), NULL);
     static const char *const same[] = {"tokens",       "text_tokens", "vision_tokens", "rope_delta",
                                        "media_length", "text",        "spans",         "input_ids"};
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
-        assert_true(cJSON_Compare(get(built, same[i]), get(planned, same[i]), true));
+        assert_true(cJSON_Compare(field(built, same[i]), field(planned, same[i]), true));
     cJSON_Delete(built);
     cJSON_Delete(planned);
     const char *text = write_chat("text.json", "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}");
@@ -235,16 +221,16 @@ static void test_tokenize_and_back(void **state) {
     assert_says(ordinary.out, " 503 ");
     result *all[] = {&ids, &same, &piped, &back, &plain, &none, &ordinary};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free_result(all[i]);
-    cJSON *json = json_of(QVL("tokenize", "--text", "a<|im_end|>", "--json", "-q"), NULL);
-    assert_int_equal(get(json, "count")->valueint, 2);
-    const cJSON *last = cJSON_GetArrayItem(get(json, "tokens"), 1);
-    assert_int_equal(get(last, "id")->valueint, 507);
-    assert_true(cJSON_IsTrue(get(last, "special")));
-    assert_int_equal(cJSON_GetArrayItem(get(last, "bytes"), 0)->valueint, 1);
-    assert_int_equal(cJSON_GetArrayItem(get(last, "bytes"), 1)->valueint, 11);
+    cJSON *json = json_of(0, QVL("tokenize", "--text", "a<|im_end|>", "--json", "-q"), NULL);
+    assert_int_equal(field(json, "count")->valueint, 2);
+    const cJSON *last = cJSON_GetArrayItem(field(json, "tokens"), 1);
+    assert_int_equal(field(last, "id")->valueint, 507);
+    assert_true(cJSON_IsTrue(field(last, "special")));
+    assert_int_equal(cJSON_GetArrayItem(field(last, "bytes"), 0)->valueint, 1);
+    assert_int_equal(cJSON_GetArrayItem(field(last, "bytes"), 1)->valueint, 11);
     cJSON_Delete(json);
-    json = json_of(QVL("detokenize", "--text", "[64, 507]", "--json", "-q"), NULL);
-    assert_string_equal(get(json, "text")->valuestring, "a<|im_end|>");
+    json = json_of(0, QVL("detokenize", "--text", "[64, 507]", "--json", "-q"), NULL);
+    assert_string_equal(field(json, "text")->valuestring, "a<|im_end|>");
     cJSON_Delete(json);
 }
 

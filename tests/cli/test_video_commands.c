@@ -23,32 +23,8 @@ static void make_clip_file(void) {
     qvl_free(clip.data);
 }
 
-static void run(const char *const *arguments) {
-    result r = expect(0, NULL, arguments);
-    free_result(&r);
-}
-
-static cJSON *run_json(const char *const *arguments) {
-    result r = expect(0, NULL, arguments);
-    cJSON *json = cJSON_Parse(r.out);
-    if (!json) fail_msg("this is no JSON: %s", r.out);
-    free_result(&r);
-    return json;
-}
-
-static const cJSON *field(const cJSON *json, const char *key) {
-    const cJSON *value = cJSON_GetObjectItemCaseSensitive(json, key);
-    if (!value) fail_msg("there is no %s", key);
-    return value;
-}
-
 static const cJSON *first_item(const cJSON *json) {
     return cJSON_GetArrayItem(field(json, "items"), 0);
-}
-
-static void assert_ints(const cJSON *array, const int *expected, int count) {
-    assert_int_equal(cJSON_GetArraySize(array), count);
-    for (int i = 0; i < count; i++) assert_int_equal(cJSON_GetArrayItem(array, i)->valueint, expected[i]);
 }
 
 static void plans(void **state) {

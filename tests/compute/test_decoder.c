@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "compute/contexts.h"
+
 static uint32_t random_state;
 
 static uint32_t random_bits(void) {
@@ -85,11 +87,6 @@ static void test_kernels(void **state) {
 
 /* ---- contexts */
 
-typedef struct mode {
-    qvl_dtype dtype;
-    uint32_t cpu_mask;
-} mode;
-
 static const mode modes[] = {
     {QVL_F32, QVL_CPU_SCALAR},
     {QVL_F32, QVL_CPU_AVX2},
@@ -100,23 +97,6 @@ static const mode modes[] = {
     {QVL_BF16, QVL_CPU_ALL},
 };
 #define MODES (sizeof modes / sizeof modes[0])
-
-typedef struct context {
-    qvl_pool *pool;
-    qvl_compute *compute;
-} context;
-
-static context open_context(int threads, mode m) {
-    context c = {0};
-    assert_int_equal(qvl_pool_open(threads, &c.pool, NULL), QVL_OK);
-    assert_int_equal(qvl_compute_open(c.pool, m.dtype, m.cpu_mask, &c.compute, NULL), QVL_OK);
-    return c;
-}
-
-static void close_context(context *c) {
-    qvl_compute_close(&c->compute);
-    qvl_pool_close(&c->pool);
-}
 
 static double factor(float x, qvl_dtype dtype) {
     return (double)qvl_round_to(dtype, x);
@@ -290,7 +270,7 @@ static void check_attention(mode m, attention_case t) {
     uint8_t *pages[64] = {0};
     qvl_kv kv = {.kv_heads = t.kv_heads, .head_dim = hd};
     fill_pages(c.compute, &kv, t.length, pages, k, v);
-    size_t floats = qvl_causal_scratch(c.compute, 1, t.heads, t.kv_heads, hd, t.length);
+    size_t floats = qvl_causal_scratch(c.compute, t.kv_heads, hd, t.length);
     float *scratch = qvl_alloc(floats + 1, sizeof *scratch);
     int64_t first = t.length > 600 ? t.length - 70 : 0; /* rows of one call */
     qvl_causal_attention(c.compute, &kv, q + first * width, first, t.length - first, t.heads, scale, NULL,

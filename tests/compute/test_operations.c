@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "compute/contexts.h"
+
 static uint32_t random_state = 12345;
 
 static float random_value(void) {
@@ -30,13 +32,6 @@ static double factor(float x, qvl_dtype dtype) {
     return dtype == QVL_BF16 ? (double)qvl_f32_from_bf16(qvl_bf16_from_f32(x)) : (double)x;
 }
 
-/* What runs: a dtype on an instruction set. Masks that this processor cannot serve fall back, and are tested
- * twice. */
-typedef struct mode {
-    qvl_dtype dtype;
-    uint32_t cpu_mask;
-} mode;
-
 static const mode modes[] = {
     {QVL_F32, QVL_CPU_SCALAR},
     {QVL_F32, QVL_CPU_AVX2},
@@ -47,24 +42,6 @@ static const mode modes[] = {
     {QVL_BF16, QVL_CPU_ALL},
 };
 #define MODES (sizeof modes / sizeof modes[0])
-
-typedef struct context {
-    qvl_pool *pool;
-    qvl_compute *compute;
-    qvl_dtype dtype;
-} context;
-
-static context open_context(int threads, mode m) {
-    context c = {.dtype = m.dtype};
-    assert_int_equal(qvl_pool_open(threads, &c.pool, NULL), QVL_OK);
-    assert_int_equal(qvl_compute_open(c.pool, m.dtype, m.cpu_mask, &c.compute, NULL), QVL_OK);
-    return c;
-}
-
-static void close_context(context *c) {
-    qvl_compute_close(&c->compute);
-    qvl_pool_close(&c->pool);
-}
 
 static double nmse(const float *x, const double *reference, size_t n) {
     double e = 0, p = 0;

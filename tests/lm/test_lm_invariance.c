@@ -143,7 +143,6 @@ static void test_interleaved(void **state) {
     float *alone = chunked(&s, &prompt, 50), *x = prefill(a, &prompt, NULL), *y;
     head = prompt_head(&prompt, 177);
     y = prefill(b, &head, NULL);
-    float *b_alone = malloc(sizeof(float) * (size_t)vocab);
     for (int64_t token = 7; token < 10; token++) {
         assert_int_equal(qvl_sequence_step(a, token, NULL, x, NULL), QVL_OK);
         assert_int_equal(qvl_sequence_step(b, token * 3, NULL, y, NULL), QVL_OK);
@@ -159,7 +158,6 @@ static void test_interleaved(void **state) {
     free(x);
     free(y);
     free(z);
-    free(b_alone);
     qvl_sequence_close(&again);
     qvl_sequence_close(&b);
     qvl_prompt_free(&prompt);

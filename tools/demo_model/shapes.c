@@ -140,63 +140,6 @@ static const demo_shape demo_35 = {
     .init = DEMO_SCALED,
 };
 
-/* Language models that are large enough for distances to mean something: 8 layers over a small tower. */
-static const demo_shape lm_test = {
-    .name = "lm-test",
-    .family = DEMO_QWEN3_VL,
-    .vision = {.depth = 3,
-               .hidden = 64,
-               .heads = 2,
-               .intermediate = 128,
-               .patch = 16,
-               .positions = 576,
-               .out_hidden = 512,
-               .deepstack_count = 3,
-               .deepstack = {0, 1, 2}},
-    .text = {.vocab = 4096,
-             .layers = 8,
-             .intermediate = 1536,
-             .heads = 8,
-             .kv_heads = 2,
-             .head_dim = 64,
-             .max_positions = 8192,
-             .mrope_section = {12, 10, 10},
-             .rope_theta = 5e6},
-    .tokens = {.vision_start = 508, .vision_end = 509, .image = 510, .video = 511, .end = 507, .pad = 505},
-    .text_tensors = true,
-    .init = DEMO_SCALED,
-};
-
-/* The same with experts. */
-static const demo_shape lm_test_moe = {
-    .name = "lm-test-moe",
-    .family = DEMO_QWEN3_VL_MOE,
-    .vision = {.depth = 3,
-               .hidden = 64,
-               .heads = 2,
-               .intermediate = 128,
-               .patch = 16,
-               .positions = 576,
-               .out_hidden = 256,
-               .deepstack_count = 3,
-               .deepstack = {0, 1, 2}},
-    .text = {.vocab = 4096,
-             .layers = 8,
-             .intermediate = 512,
-             .heads = 8,
-             .kv_heads = 4,
-             .head_dim = 64,
-             .max_positions = 8192,
-             .mrope_section = {12, 10, 10},
-             .experts = 16,
-             .experts_per_token = 4,
-             .expert_intermediate = 128,
-             .rope_theta = 5e6},
-    .tokens = {.vision_start = 508, .vision_end = 509, .image = 510, .video = 511, .end = 507, .pad = 505},
-    .text_tensors = true,
-    .init = DEMO_SCALED,
-};
-
 /* The models of the published test vectors: alike but for family, depths and the second deepstack index. */
 typedef struct tiny {
     const char *name;
@@ -282,14 +225,43 @@ static demo_shape mid_shape(const char *name, demo_family family) {
     return shape;
 }
 
+/* Language models that are large enough for distances to mean something: 8 layers over a small tower. */
+static demo_shape lm_shape(const char *name, demo_family family) {
+    bool experts = family == DEMO_QWEN3_VL_MOE;
+    demo_shape shape = demo;
+    shape.name = name;
+    shape.family = family;
+    shape.vision.depth = shape.vision.deepstack_count = 3;
+    memcpy(shape.vision.deepstack, (int[3]){0, 1, 2}, sizeof shape.vision.deepstack);
+    shape.vision.out_hidden = experts ? 256 : 512;
+    demo_text *text = &shape.text;
+    text->vocab = 4096;
+    text->layers = 8;
+    text->intermediate = experts ? 512 : 1536;
+    text->heads = 8;
+    text->kv_heads = experts ? 4 : 2;
+    text->head_dim = 64;
+    text->max_positions = 8192;
+    memcpy(text->mrope_section, (int[3]){12, 10, 10}, sizeof text->mrope_section);
+    if (!experts) return shape;
+    text->experts = 16;
+    text->experts_per_token = 4;
+    text->expert_intermediate = 128;
+    return shape;
+}
+
 static const struct mid {
     const char *name;
     demo_family family;
-} mids[] = {{"mid-35", DEMO_QWEN3_5}, {"mid-35moe", DEMO_QWEN3_5_MOE}};
+    demo_shape (*shape)(const char *name, demo_family family);
+} mids[] = {{"lm-test", DEMO_QWEN3_VL, lm_shape},
+            {"lm-test-moe", DEMO_QWEN3_VL_MOE, lm_shape},
+            {"mid-35", DEMO_QWEN3_5, mid_shape},
+            {"mid-35moe", DEMO_QWEN3_5_MOE, mid_shape}};
 
 /* ---- all of them: the demos, the middle ones, the tiny ones, the published ones */
 
-static const demo_shape *const demos[] = {&demo, &demo_35, &lm_test, &lm_test_moe};
+static const demo_shape *const demos[] = {&demo, &demo_35};
 
 enum { DEMOS = sizeof demos / sizeof *demos, MIDS = sizeof mids / sizeof *mids };
 enum { TINY = sizeof tinies / sizeof *tinies, PUBLISHED = sizeof models / sizeof *models };
@@ -310,7 +282,7 @@ bool demo_shape_find(const char *name, demo_shape *shape) {
         if (i < DEMOS)
             *shape = *demos[i];
         else if (i < DEMOS + MIDS)
-            *shape = mid_shape(mids[i - DEMOS].name, mids[i - DEMOS].family);
+            *shape = mids[i - DEMOS].shape(mids[i - DEMOS].name, mids[i - DEMOS].family);
         else if (i < DEMOS + MIDS + TINY)
             *shape = tiny_shape(&tinies[i - DEMOS - MIDS]);
         else

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define QUERY_BLOCK 48 /* pairs of a row and a query head that share a kv head */
-#define SPAN_CHUNKS 16
 
 static int64_t value_width(int64_t head_dim) {
     return qvl_ceil_div(head_dim, 16) * 16;
@@ -201,8 +200,8 @@ static void attend_chunk(const causal_job *job, const block *b, int64_t chunk, f
 static void attend_span(const causal_job *job, const block *b, int64_t span, float *scratch, const state *into) {
     int64_t hd = job->kv->head_dim;
     state part = state_at(scratch);
-    int64_t first = span * SPAN_CHUNKS, end = qvl_ceil_div(seen_by(job, b, b->count - 1), QVL_KV_PAGE);
-    for (int64_t chunk = first; chunk < end && chunk < first + SPAN_CHUNKS; chunk++) {
+    int64_t first = span * QVL_SPAN_CHUNKS, end = qvl_ceil_div(seen_by(job, b, b->count - 1), QVL_KV_PAGE);
+    for (int64_t chunk = first; chunk < end && chunk < first + QVL_SPAN_CHUNKS; chunk++) {
         attend_chunk(job, b, chunk, scratch + state_floats(hd), &part);
         for (int64_t i = 0; i < b->count; i++)
             if (chunk == first || seen_by(job, b, i) > chunk * QVL_KV_PAGE)
@@ -241,11 +240,11 @@ static void attend_block(void *user, int64_t task, int worker) {
     float *scratch = memory + 2 * state_floats(hd);
     /* The longest first: later blocks see more keys. */
     block b = take_block(job, task % job->kv->kv_heads, job->blocks - 1 - task / job->kv->kv_heads, q);
-    int64_t spans = qvl_ceil_div(seen_by(job, &b, b.count - 1), QVL_KV_PAGE * SPAN_CHUNKS);
+    int64_t spans = qvl_causal_spans(seen_by(job, &b, b.count - 1));
     for (int64_t span = 0; span < spans; span++) {
         attend_span(job, &b, span, scratch, span ? &span_state : &all);
         for (int64_t i = 0; i < b.count && span; i++)
-            if (seen_by(job, &b, i) > span * SPAN_CHUNKS * QVL_KV_PAGE) join(job, i, false, &span_state, &all);
+            if (seen_by(job, &b, i) > span * QVL_SPAN_CHUNKS * QVL_KV_PAGE) join(job, i, false, &span_state, &all);
     }
     put_results(job, &b, &all);
 }
@@ -268,20 +267,17 @@ static void join_spans(void *user, int64_t kv_head, int worker) {
     for (int64_t span = 1; span < job->spans; span++) {
         state later = state_at(job->partial + (kv_head * job->spans + span) * state_floats(hd));
         for (int64_t i = 0; i < b.count; i++)
-            if (seen_by(job, &b, i) > span * SPAN_CHUNKS * QVL_KV_PAGE) join(job, i, false, &later, &all);
+            if (seen_by(job, &b, i) > span * QVL_SPAN_CHUNKS * QVL_KV_PAGE) join(job, i, false, &later, &all);
     }
     put_results(job, &b, &all);
 }
 
 static bool is_apart(int64_t rows, int64_t group, int64_t length) {
-    return rows * group <= QUERY_BLOCK && length > QVL_KV_PAGE * SPAN_CHUNKS;
+    return rows * group <= QUERY_BLOCK && qvl_causal_spans(length) > 1;
 }
 
-size_t qvl_float_causal_scratch(int64_t rows, int64_t heads, int64_t kv_heads, int64_t head_dim, int64_t length) {
-    /* Whatever the rows: what is planned for many is enough for fewer. */
-    (void)rows, (void)heads;
-    if (length <= QVL_KV_PAGE * SPAN_CHUNKS) return 0;
-    return (size_t)(kv_heads * qvl_ceil_div(length, QVL_KV_PAGE * SPAN_CHUNKS) * state_floats(head_dim));
+int64_t qvl_float_causal_state_floats(int64_t head_dim) {
+    return state_floats(head_dim);
 }
 
 void qvl_float_causal_attention(qvl_compute *compute, const qvl_kv *kv, const float *q, int64_t first,
@@ -297,7 +293,7 @@ void qvl_float_causal_attention(qvl_compute *compute, const qvl_kv *kv, const fl
                       .factor = scale * QVL_LOG2E,
                       .out = out,
                       .blocks = qvl_ceil_div(rows * group, QUERY_BLOCK),
-                      .spans = qvl_ceil_div(first + rows, QVL_KV_PAGE * SPAN_CHUNKS),
+                      .spans = qvl_causal_spans(first + rows),
                       .partial = scratch};
     if (!is_apart(rows, group, first + rows)) {
         qvl_pool_run(compute->pool, job.blocks * kv->kv_heads, attend_block, &job);

@@ -7,7 +7,6 @@
 
 #define CHANNELS_PER_TASK 256
 #define ROWS_PER_TASK 16
-#define RUN 4096 /* elements of one task */
 
 /* ---- convolution */
 
@@ -103,21 +102,6 @@ void qvl_gated_norm(qvl_compute *compute, float *x, const float *gate, const flo
 
 /* ---- output gate */
 
-typedef struct gate_job {
-    const qvl_compute *compute;
-    float *x;
-    const float *gate;
-    int64_t count;
-} gate_job;
-
-static void gate_run(void *user, int64_t task, int worker) {
-    (void)worker;
-    const gate_job *job = user;
-    int64_t at = task * RUN;
-    job->compute->delta->sigmoid_gate(qvl_min_i64(RUN, job->count - at), job->x + at, job->gate + at);
-}
-
 void qvl_sigmoid_gate(qvl_compute *compute, float *x, const float *gate, int64_t count) {
-    gate_job job = {compute, x, gate, count};
-    qvl_pool_run(compute->pool, qvl_ceil_div(count, RUN), gate_run, &job);
+    qvl_apply_pairs(compute, compute->delta->sigmoid_gate, x, gate, count);
 }

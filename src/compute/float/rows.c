@@ -122,6 +122,6 @@ const qvl_backend qvl_backend_float = {
     .kv_page_bytes = qvl_float_kv_page_bytes,
     .kv_store = qvl_float_kv_store,
     .kv_read = qvl_float_kv_read,
-    .causal_scratch = qvl_float_causal_scratch,
+    .causal_state_floats = qvl_float_causal_state_floats,
     .causal_attention = qvl_float_causal_attention,
 };

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define QUERIES 16
-#define SPAN_CHUNKS 16
 
 static int64_t dim_steps(int64_t head_dim) {
     return qvl_steps(head_dim);
@@ -143,8 +142,8 @@ static void count_seen(const causal_job *job, const query_tile *t, int64_t start
 
 static void attend_span(const causal_job *job, const query_tile *t, int64_t span, qvl_tile_state *state,
                         float *scratch) {
-    int64_t hd = job->kv->head_dim, first = span * SPAN_CHUNKS, end = qvl_ceil_div(t->keys, QVL_KV_PAGE);
-    for (int64_t chunk = first; chunk < end && chunk < first + SPAN_CHUNKS; chunk++) {
+    int64_t hd = job->kv->head_dim, first = span * QVL_SPAN_CHUNKS, end = qvl_ceil_div(t->keys, QVL_KV_PAGE);
+    for (int64_t chunk = first; chunk < end && chunk < first + QVL_SPAN_CHUNKS; chunk++) {
         int32_t seen[QUERIES];
         const uint16_t *head = head_of(job->kv, chunk * QVL_KV_PAGE, t->kv_head);
         qvl_tile_chunk c = {.q = t->q,
@@ -191,10 +190,10 @@ static void attend_tile(void *user, int64_t task, int worker) {
     /* The longest first: later tiles see more keys. */
     query_tile t = take_tile(job, kv_head, job->tiles - 1 - task / job->kv->kv_heads, m.rows, m.q);
     job->compute->tiles->begin();
-    for (int64_t span = 0; span * SPAN_CHUNKS * QVL_KV_PAGE < t.keys; span++) {
+    for (int64_t span = 0; span * QVL_SPAN_CHUNKS * QVL_KV_PAGE < t.keys; span++) {
         attend_span(job, &t, span, span ? &later : &all, m.scratch);
         int32_t seen[QUERIES];
-        count_seen(job, &t, span * SPAN_CHUNKS * QVL_KV_PAGE, seen);
+        count_seen(job, &t, span * QVL_SPAN_CHUNKS * QVL_KV_PAGE, seen);
         if (span) tiles->join(hd, &later, seen, &all);
     }
     job->compute->tiles->end();
@@ -221,21 +220,18 @@ static void join_spans(void *user, int64_t kv_head, int worker) {
     for (int64_t span = 1; span < job->spans; span++) {
         qvl_tile_state later = state_at(job->partial + (kv_head * job->spans + span) * floats);
         int32_t seen[QUERIES];
-        count_seen(job, &t, span * SPAN_CHUNKS * QVL_KV_PAGE, seen);
+        count_seen(job, &t, span * QVL_SPAN_CHUNKS * QVL_KV_PAGE, seen);
         job->compute->decoder_tiles->join(hd, &later, seen, &all);
     }
     put_results(job, &t, &all, m.rows);
 }
 
 static bool is_apart(int64_t rows, int64_t group, int64_t length) {
-    return rows * group <= QUERIES && length > QVL_KV_PAGE * SPAN_CHUNKS;
+    return rows * group <= QUERIES && qvl_causal_spans(length) > 1;
 }
 
-size_t qvl_tile_causal_scratch(int64_t rows, int64_t heads, int64_t kv_heads, int64_t head_dim, int64_t length) {
-    /* Whatever the rows: what is planned for many is enough for fewer. */
-    (void)rows, (void)heads;
-    if (length <= QVL_KV_PAGE * SPAN_CHUNKS) return 0;
-    return (size_t)(kv_heads * qvl_ceil_div(length, QVL_KV_PAGE * SPAN_CHUNKS) * QVL_TILE_STATE_FLOATS(head_dim));
+int64_t qvl_tile_causal_state_floats(int64_t head_dim) {
+    return QVL_TILE_STATE_FLOATS(head_dim);
 }
 
 void qvl_tile_causal_attention(qvl_compute *compute, const qvl_kv *kv, const float *q, int64_t first, int64_t rows,
@@ -251,7 +247,7 @@ void qvl_tile_causal_attention(qvl_compute *compute, const qvl_kv *kv, const flo
                       .factor = scale * QVL_LOG2E,
                       .out = out,
                       .tiles = qvl_ceil_div(rows * group, QUERIES),
-                      .spans = qvl_ceil_div(first + rows, QVL_KV_PAGE * SPAN_CHUNKS),
+                      .spans = qvl_causal_spans(first + rows),
                       .partial = scratch};
     if (!is_apart(rows, group, first + rows)) {
         qvl_pool_run(compute->pool, job.tiles * kv->kv_heads, attend_tile, &job);

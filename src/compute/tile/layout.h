@@ -44,7 +44,7 @@ void qvl_tile_kv_store(qvl_compute *compute, const qvl_kv *kv, int64_t first, in
                        const float *v);
 void qvl_tile_kv_read(const qvl_compute *compute, const qvl_kv *kv, int64_t first, int64_t count, float *k,
                       float *v);
-size_t qvl_tile_causal_scratch(int64_t rows, int64_t heads, int64_t kv_heads, int64_t head_dim, int64_t length);
+int64_t qvl_tile_causal_state_floats(int64_t head_dim);
 void qvl_tile_causal_attention(qvl_compute *compute, const qvl_kv *kv, const float *q, int64_t first, int64_t rows,
                                int64_t heads, float scale, float *scratch, float *out);
 

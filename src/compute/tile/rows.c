@@ -134,6 +134,6 @@ const qvl_backend qvl_backend_tile = {
     .kv_page_bytes = qvl_tile_kv_page_bytes,
     .kv_store = qvl_tile_kv_store,
     .kv_read = qvl_tile_kv_read,
-    .causal_scratch = qvl_tile_causal_scratch,
+    .causal_state_floats = qvl_tile_causal_state_floats,
     .causal_attention = qvl_tile_causal_attention,
 };
