@@ -50,6 +50,7 @@ static int read_key(EditLine *editor, wchar_t *key) {
         ssize_t n = read(STDIN_FILENO, &byte, 1);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return (int)n;
+        if (!byte) continue; /* Ctrl-D of a time when the terminal kept lines: libedit would quote the next key */
         size_t used = mbrtowc(key, &byte, 1, &lines->partial);
         if (used == (size_t)-1) { /* what came before was no character; this may begin one */
             memset(&lines->partial, 0, sizeof lines->partial);
@@ -120,6 +121,7 @@ static cli_line read_edited(cli_lines *lines, const char **text, size_t *count) 
     sigaddset(&interrupt, SIGINT);
     el_resize(lines->editor); /* the window may have another size now */
     pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+    el_set(lines->editor, EL_PREP_TERM, 1); /* libedit itself would only after the prompt, which invites keys */
     const char *line = el_gets(lines->editor, &n);
     bool interrupted = cli_interrupted();
     cli_interrupt_forget();

@@ -49,11 +49,16 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+/* What fits into a message of the test's runner. */
+static const char *tail(const terminal *t) {
+    return t->seen + (t->count > 700 ? t->count - 700 : 0);
+}
+
 /* Reads on; fails the test when nothing more can come. */
 static void read_on(terminal *t, double start, const char *awaited) {
     if (now() - start < SECONDS && (read_more(t, 1000) || waitpid(t->child, NULL, WNOHANG) == 0)) return;
     kill(t->child, SIGKILL);
-    fail_msg("'%s' did not come; seen was: %s", awaited, t->seen + t->at);
+    fail_msg("'%s' did not come; at the end was: %s", awaited, tail(t));
 }
 
 void terminal_wait(terminal *t, const char *text) {
@@ -87,9 +92,10 @@ void terminal_close(terminal *t, int code) {
         usleep(1000000);
         if (waitpid(t->child, &status, WNOHANG) == 0) {
             kill(t->child, SIGKILL);
-            fail_msg("the program did not end; seen was: %s", t->seen);
+            fail_msg("the program did not end; at the end was: %s", tail(t));
         }
     }
     close(t->fd);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != code) fail_msg("status %x; seen was: %s", status, t->seen);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != code)
+        fail_msg("status %x; at the end was: %s", status, tail(t));
 }

@@ -254,7 +254,7 @@ static void test_interrupt(void **state) {
     static terminal t;
     char saved[512], keys[600];
     snprintf(saved, sizeof saved, "%s", scratch("interrupted.json"));
-    terminal_open(&t, ENDLESS("--temperature", "2"));
+    terminal_open(&t, ENDLESS("--temperature", "2", "--seed", "7"));
     terminal_wait(&t, "/help lists the commands");
     terminal_wait(&t, "> ");
     for (int i = 0; i < 50; i++) { /* wherever the program is when it comes */
@@ -281,6 +281,22 @@ static void test_interrupt(void **state) {
     assert_true(strlen(field(cJSON_GetArrayItem(chat, 1), "content")->valuestring) > 0);
     cJSON_Delete(chat);
     free(text);
+}
+
+/* Ctrl-D while an answer is written means nothing, and the next key does not suffer from it. */
+static void test_early_key(void **state) {
+    (void)state;
+    static terminal t;
+    terminal_open(&t, QVL("chat", "-m", model, "--max-new-tokens", "3000", "--temperature", "2", "--seed", "7"));
+    terminal_wait(&t, "> ");
+    terminal_type(&t, "Hello\n");
+    terminal_wait(&t, "Hello\r\n");
+    terminal_wait_bytes(&t, 200);
+    terminal_type(&t, "\x04");
+    terminal_wait(&t, "; seed 7");
+    terminal_wait(&t, "> ");
+    terminal_type(&t, "\x04");
+    terminal_close(&t, 0);
 }
 
 /* Editing, letters of several bytes, and the history. */
@@ -321,11 +337,12 @@ static void test_interrupted_ask(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turns),        cmocka_unit_test(test_save),
-        cmocka_unit_test(test_twenty_turns), cmocka_unit_test(test_clip),
-        cmocka_unit_test(test_commands),     cmocka_unit_test(test_too_long),
-        cmocka_unit_test(test_bad_lines),    cmocka_unit_test(test_interrupt),
-        cmocka_unit_test(test_editing),      cmocka_unit_test(test_interrupted_ask),
+        cmocka_unit_test(test_turns),           cmocka_unit_test(test_save),
+        cmocka_unit_test(test_twenty_turns),    cmocka_unit_test(test_clip),
+        cmocka_unit_test(test_commands),        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_bad_lines),       cmocka_unit_test(test_interrupt),
+        cmocka_unit_test(test_early_key),       cmocka_unit_test(test_editing),
+        cmocka_unit_test(test_interrupted_ask),
     };
     return cmocka_run_group_tests(tests, open_model, NULL);
 }
