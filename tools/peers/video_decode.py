@@ -9,11 +9,13 @@ the processors, which other work on the machine disturbs less than the clock's, 
     decode   ffmpeg decodes all frames and throws them away
     frames   qvl's frames at --fps, as RGB (video_dump of the build)
     qvl      qvl preprocess: from the file to pixel_values_videos
-    pyav     PyAV decodes all frames and makes RGB arrays of those at --fps, as transformers' loader for it does
+    pyav     PyAV decodes all frames and makes RGB arrays of those at --fps
+    transformers  its loader with PyAV and its video processor: from the file to pixel_values_videos (torch, torchvision)
 """
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,18 @@ with av.open(path) as container:
     stream.thread_type, stream.codec_context.thread_count = "AUTO", threads
     frames = [f.to_ndarray(format="rgb24") for i, f in enumerate(container.decode(stream)) if i % step == 0]
 print(len(frames))
+"""
+
+TRANSFORMERS = """
+import functools, sys, torch
+from transformers import Qwen3VLVideoProcessor
+from transformers.video_utils import load_video
+torch.set_num_threads(int(sys.argv[2]))
+processor = Qwen3VLVideoProcessor()
+choose = functools.partial(processor.sample_frames, fps=float(sys.argv[3]))
+video, metadata = load_video(sys.argv[1], backend="pyav", sample_indices_fn=choose)
+values = processor(videos=[video], video_metadata=[metadata], do_sample_frames=False, return_tensors="pt")
+print(values["pixel_values_videos"].shape, values["video_grid_thw"])
 """
 
 
@@ -63,7 +77,7 @@ def main():
     parser.add_argument("--fps", type=int, default=2)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--only", nargs="*", help="of decode, frames, qvl, pyav")
+    parser.add_argument("--only", nargs="*", help="of decode, frames, qvl, pyav, transformers")
     options = parser.parse_args()
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "qvl" / "peers"
     clip = options.clip or make_clip(cache, options.minutes)
@@ -76,16 +90,17 @@ def main():
             "frames": [options.build / "video_dump", clip, *map(str, range(0, count, step))],
             "qvl": [options.build / "qvl", "preprocess", clip, "-o", f"{folder}/out.safetensors"],
             "pyav": [sys.executable, "-c", PYAV, clip, str(step), str(options.threads)],
+            "transformers": [sys.executable, "-c", TRANSFORMERS, clip, str(options.threads), str(options.fps)],
         }
         names = options.only or list(programs)
         results = {name: [] for name in names}
         for _ in range(options.runs):
             for name in names:
                 results[name].append(measure(programs[name]))
-    base = min(r[0] for r in results[names[0]])
+    base = statistics.median(r[0] for r in results[names[0]])
     for name in names:
-        cpu, wall = min(r[0] for r in results[name]), min(r[1] for r in results[name])
-        print(f"{name:7} {cpu:8.1f} s of processors ({cpu / base:.2f} of {names[0]}) {wall:8.1f} s"
+        cpu, wall = (statistics.median(r[i] for r in results[name]) for i in (0, 1))
+        print(f"{name:12} {cpu:8.1f} s of processors ({cpu / base:.2f} of {names[0]}) {wall:8.1f} s"
               f" {max(r[2] for r in results[name]):8.0f} MiB")
 
 

@@ -46,6 +46,8 @@ typedef struct qvl_tile_dot {
     int64_t a_steps, rows;
     const uint8_t *w; /* `columns` rows of bf16, row_bytes apart, without alignment */
     size_t row_bytes;
+    const uint8_t
+        *next; /* the rows that are read after these: the first eight are fetched with the last of these */
     int64_t columns, steps;
     uint32_t last; /* which of the last step's 32 values w has: others are not read */
     bool add;

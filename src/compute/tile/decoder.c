@@ -4,8 +4,9 @@
 #include "compute/matrix.h"
 #include "compute/tile/layout.h"
 
-#define FEW_ROWS 8 /* below, panels are small: a product has little work for many threads */
+#define FEW_ROWS 8 /* below, panels are small where threads would get too few of them */
 #define FEW_COLUMNS 48
+#define FEW_PANELS 4 /* of a thread */
 #define LD                                                                                                        \
     (QVL_DOT_STEPS * QVL_STEP + QVL_STEP) /* of expanded rows: not all of them in the same set of the cache */
 
@@ -17,18 +18,28 @@ typedef struct project_job {
     int64_t panels; /* of all projections; tasks that follow each other share a block of rows */
 } project_job;
 
-/* The slice's rows of w: where they lie, or expanded into buffer. */
+static const uint8_t *slice_of(const qvl_matrix *w, int64_t column, int64_t step) {
+    return w->data + (size_t)(column * w->stride + step * QVL_STEP) * sizeof(uint16_t);
+}
+
+/* The slice's rows of w: where they lie, or expanded into buffer. Threads take panels in turn, so that after its last
+ * slice this one most likely goes on with the panel that is as many further as there are threads. */
 static void take_rows(const project_job *job, const qvl_matrix *w, int64_t column, int64_t step, uint16_t *buffer,
                       qvl_tile_dot *d) {
     int64_t left = w->k - (step + d->steps - 1) * QVL_STEP;
     d->last = left >= QVL_STEP ? UINT32_MAX : (1u << left) - 1u;
     if (w->dtype == QVL_BF16 && !w->by_columns) {
-        d->w = w->data + (size_t)(column * w->stride + step * QVL_STEP) * sizeof(uint16_t);
+        int64_t further = column + job->width * qvl_pool_threads(job->compute->pool);
+        d->w = d->next = slice_of(w, column, step);
         d->row_bytes = (size_t)w->stride * sizeof(uint16_t);
+        if (step + d->steps < qvl_steps(w->k))
+            d->next = slice_of(w, column, step + d->steps);
+        else if (further + 8 <= w->n)
+            d->next = slice_of(w, further, 0);
         return;
     }
     job->compute->decoder_tiles->expand(w, column, d->columns, step, d->steps, buffer, LD);
-    d->w = (const uint8_t *)buffer;
+    d->w = d->next = (const uint8_t *)buffer;
     d->row_bytes = LD * sizeof(uint16_t);
 }
 
@@ -61,7 +72,11 @@ static void project_panel(void *user, int64_t task, int worker) {
 }
 
 void qvl_tile_project(qvl_compute *compute, const qvl_operand *a, const qvl_projection *projections, int count) {
-    project_job job = {compute, a, projections, a->rows < FEW_ROWS ? FEW_COLUMNS : QVL_DOT_COLUMNS, 0};
+    project_job job = {compute, a, projections, QVL_DOT_COLUMNS, 0};
+    int64_t columns = 0;
+    for (int i = 0; i < count; i++) columns += projections[i].w->n;
+    if (a->rows < FEW_ROWS && columns < FEW_PANELS * QVL_DOT_COLUMNS * qvl_pool_threads(compute->pool))
+        job.width = FEW_COLUMNS;
     for (int i = 0; i < count; i++) job.panels += qvl_ceil_div(projections[i].w->n, job.width);
     qvl_pool_run(compute->pool, job.panels * qvl_ceil_div(a->rows, QVL_DOT_ROWS), project_panel, &job);
 }
