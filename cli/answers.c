@@ -224,11 +224,42 @@ void cli_note_answer(const cli_answerer *a, const qvl_answer *answer) {
     fprintf(stderr, "%s\n", ends[answer->finish]);
 }
 
+void cli_note_media(const cli_answerer *a, const qvl_prompt *prompt) {
+    if (a->options->quiet || !prompt->item_count) return;
+    fflush(stdout);
+    for (size_t i = 0; i < prompt->item_count; i++) {
+        const qvl_prompt_item *p = &prompt->items[i];
+        qvl_origin origin = p->item.origin;
+        int64_t found = origin.memory + origin.disk;
+        fprintf(stderr, "%s%.300s: %lld tokens, ", i ? "; " : "note: ", p->name, (long long)p->item.tokens);
+        if (origin.encoded && found)
+            fprintf(stderr, "%lld of %lld parts found in the cache", (long long)found,
+                    (long long)(found + origin.encoded));
+        else
+            fputs(found ? "found in the cache" : "encoded", stderr);
+    }
+    fputc('\n', stderr);
+}
+
 static void add(cJSON *object, const char *key, double value) {
     cJSON_AddNumberToObject(object, key, value);
 }
 
-static void json_usage(cJSON *object, const qvl_prompt *prompt, const qvl_answer *answer) {
+/* Of each picture and clip of the prompt: what it takes of it, and whether a cache had it. */
+static void json_media(cJSON *usage, const cli_options *options, const qvl_prompt *prompt) {
+    cJSON *media = cJSON_AddArrayToObject(usage, "media");
+    for (size_t i = 0; i < prompt->item_count; i++) {
+        const qvl_prompt_item *p = &prompt->items[i];
+        cJSON *entry = cJSON_CreateObject();
+        cJSON_AddStringToObject(entry, "input", p->name);
+        add(entry, "tokens", (double)p->item.tokens);
+        cli_json_cached(entry, options, &p->item);
+        cJSON_AddItemToArray(media, entry);
+    }
+}
+
+static void json_usage(cJSON *object, const cli_options *options, const qvl_prompt *prompt,
+                       const qvl_answer *answer) {
     cJSON *usage = cJSON_AddObjectToObject(object, "usage");
     add(usage, "prompt_tokens", (double)answer->prompt_tokens);
     add(usage, "completion_tokens", (double)answer->count);
@@ -237,6 +268,7 @@ static void json_usage(cJSON *object, const qvl_prompt *prompt, const qvl_answer
     add(details, "cached_tokens", (double)answer->reused_tokens);
     cJSON_AddStringToObject(details, "difference", qvl_difference_name(answer->difference));
     add(details, "vision_tokens", (double)prompt->vision_tokens);
+    json_media(usage, options, prompt);
 }
 
 /* Groups of pictures and clips: how many the tower ran on, and how many a cache had. */
@@ -316,7 +348,7 @@ cJSON *cli_json_answer(const cli_answerer *a, const qvl_prompt *prompt, const qv
     cJSON *ids = cJSON_AddArrayToObject(object, "ids");
     for (int64_t i = 0; i < answer->count; i++) cJSON_AddItemToArray(ids, cJSON_CreateNumber(answer->ids[i]));
     cJSON_AddStringToObject(object, "finish_reason", qvl_finish_name(answer->finish));
-    json_usage(object, prompt, answer);
+    json_usage(object, a->options, prompt, answer);
     json_tower(object, prompt);
     json_timings(object, a, answer);
     json_sampling(object, &a->generate.sampling);

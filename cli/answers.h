@@ -36,6 +36,8 @@ void cli_answerer_close(cli_answerer *a);
 qvl_status cli_answer(cli_answerer *a, const qvl_chat *chat, const qvl_prompt_options *options, qvl_prompt *prompt,
                       qvl_answer *answer, qvl_error *error);
 
+/* A note on stderr, unless --quiet: of each picture and clip, whether a cache had it. */
+void cli_note_media(const cli_answerer *a, const qvl_prompt *prompt);
 /* A note on stderr, unless --quiet: tokens, times, what was reused, and why the answer ended, if not by itself. */
 void cli_note_answer(const cli_answerer *a, const qvl_answer *answer);
 /* The answer as an object: text, ids, finish_reason, usage, timings, sampling, logprobs. Owner: the caller. */

@@ -7,6 +7,7 @@
 #include "open.h"
 #include "output.h"
 #include "prompts.h"
+#include "show.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,9 @@ static qvl_status read_last(const cli_options *options, ask_run *run, bool *chat
     *chat = options->input_count == 1 && cli_is_chat(&input);
     if (*chat && options->answering.system)
         return cli_fail(error, QVL_ERROR_ARGUMENT, "--system goes with a question; %s has messages of its own",
+                        last);
+    if (*chat && options->show)
+        return cli_fail(error, QVL_ERROR_ARGUMENT, "--show goes with MEDIA and a question; %s is a conversation",
                         last);
     if (*chat || standard) return QVL_OK;
     return cli_fail(error, QVL_ERROR_ARGUMENT,
@@ -122,10 +126,19 @@ static qvl_status make_chat(const cli_options *options, ask_run *run, qvl_error 
     return QVL_OK;
 }
 
+static qvl_status show_media(const cli_options *options, const ask_run *run, qvl_error *error) {
+    qvl_status status = QVL_OK;
+    for (size_t i = 0; i < run->inputs.count && !status; i++)
+        status = cli_show(run->answerer.model, &run->inputs.list[i], run->media[i].kind == QVL_MEDIUM_VIDEO,
+                          &options->preprocess, error);
+    return status;
+}
+
 static qvl_status ask(const cli_options *options, ask_run *run, qvl_error *error) {
     qvl_status status = open_input(options, run, error);
     if (!status) status = cli_answerer_open(options, &run->chat.prompter, &run->answerer, error);
     if (!status && run->question) status = make_chat(options, run, error);
+    if (!status && options->show) status = show_media(options, run, error);
     if (status) return status;
     if (!options->quiet) run->chat.options.log = cli_print_note;
     cli_interrupt_watch(false);
@@ -141,6 +154,7 @@ int cmd_ask(const cli_options *options) {
         code = cli_refuse(&error);
     } else {
         if (options->json) code = cli_print_json(cli_json_answer(&run.answerer, &run.prompt, &run.answer));
+        cli_note_media(&run.answerer, &run.prompt);
         cli_note_answer(&run.answerer, &run.answer);
         if (run.answer.finish == QVL_FINISH_CANCELLED) code = CLI_REFUSED;
     }

@@ -6,6 +6,7 @@
 #include "open.h"
 #include "output.h"
 #include "prompts.h"
+#include "show.h"
 #include "talk.h"
 
 #include <stdio.h>
@@ -91,6 +92,13 @@ static void take_turn(chat_run *run, const char *question) {
 
 /* ---- commands */
 
+static void show(chat_run *run, const char *path, bool clip) {
+    qvl_error error = {0};
+    qvl_input input = {.kind = QVL_INPUT_FILE, .name = path};
+    if (run->options->quiet) return;
+    if (cli_show(run->answerer.model, &input, clip, &run->options->preprocess, &error)) refuse(run, &error);
+}
+
 static void attach(chat_run *run, const char *path) {
     qvl_error error = {0};
     double start = cli_seconds();
@@ -104,6 +112,7 @@ static void attach(chat_run *run, const char *path) {
         return;
     }
     const qvl_item *item = &run->talk.owned[run->talk.count - 1].features.items[0];
+    show(run, path, item->clip != NULL);
     const char *how = item->origin.encoded ? "encoded" : "found in the cache";
     char frames[48] = "", text[512];
     if (item->clip) snprintf(frames, sizeof frames, "%lld frames of ", (long long)item->clip->frame_count);

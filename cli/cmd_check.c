@@ -6,7 +6,7 @@
  *   picture       file, size, sha256 of the RGB bytes
  *   smart_resize  size, limits [min, max], result [width, height] or null for a refusal; the group has factor
  *   resize        size of a formula picture, to, sha256 of the RGB bytes; the group has preset
- *   pixel_values  size of a formula picture, grid [h, w], sha256 of the f32 rows; the group has preset
+ *   pixel_values  size of a formula picture, grid [h, w], sha256 of the f32 rows; the group has preset and limits
  *   tower         stage: a tensor of the group's file, bound of its NMSE; the group has file and dtype. The file
  *                 also has pixel_values and image_grid_thw, which the demo model encodes. */
 #include "commands.h"
@@ -23,7 +23,7 @@
 typedef struct check {
     const cli_options *options;
     char folder[4096]; /* of check.json */
-    qvl_model *config; /* the demo model without weights: limits and sizes */
+    qvl_model *config; /* the demo model without weights: sizes and normalisation */
     cJSON *root;
 } check;
 
@@ -124,6 +124,8 @@ static bool check_pixel_values(const check *c, const group *g, const cJSON *json
     qvl_preprocess_options options;
     qvl_preprocess_options_init(&options);
     options.preset = g->preset;
+    options.min_pixels = get_int(get(g->json, "limits"), 0);
+    options.max_pixels = get_int(get(g->json, "limits"), 1);
     qvl_image picture;
     qvl_patches patches;
     if (case_picture(json, &picture, error)) return false;

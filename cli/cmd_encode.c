@@ -3,6 +3,7 @@
 #include "clips.h"
 #include "commands.h"
 #include "feature_file.h"
+#include "map.h"
 #include "open.h"
 #include "output.h"
 #include "progress.h"
@@ -35,6 +36,8 @@ static qvl_status encode(const cli_options *options, encode_run *run, qvl_error 
     double opened = cli_seconds();
     status =
         qvl_plan_inputs(run->model, run->inputs.list, run->inputs.count, &options->preprocess, &run->plan, error);
+    if (!status && options->map)
+        status = cli_check_map(options->map, &run->plan.items[0].item, qvl_model_get_info(run->model), error);
     if (status) return status;
     cli_order_kinds(&run->inputs, options->inputs, &run->plan);
     cli_progress_clear(&run->progress);
@@ -61,6 +64,10 @@ static qvl_status save(const cli_options *options, encode_run *run, qvl_error *e
                                      qvl_model_get_info(run->model), &options->preprocess, error);
         if (status) return status;
     }
+    if (options->map) {
+        qvl_status status = cli_save_map(options->map, &run->features, qvl_model_get_info(run->model), error);
+        if (status) return status;
+    }
     if (!options->output) return QVL_OK;
     return cli_save_features(options->output, &run->features, qvl_model_get_info(run->model), &options->preprocess,
                              NULL, error);
@@ -84,6 +91,7 @@ static int report_json(const cli_options *options, const encode_run *run) {
             cJSON_AddNumberToObject(seconds, qvl_stage_name((qvl_stage)i), run->profile.seconds[i]);
     add_path(json, "output", options->output);
     add_path(json, "taps", options->taps);
+    add_path(json, "map", options->map);
     return cli_print_json(json);
 }
 
@@ -112,6 +120,7 @@ static int report(const cli_options *options, const encode_run *run) {
     else
         puts("features not written (no -o)");
     if (options->taps) printf("%zu stages written to %s\n", run->taps.count, options->taps);
+    if (options->map) printf("map of the features written to %s\n", options->map);
     return CLI_DONE;
 }
 
@@ -131,11 +140,17 @@ static bool is_folder(const char *path) {
 }
 
 int cmd_encode(const cli_options *options) {
-    if (options->input_count == 1 && is_folder(options->inputs[0])) return cli_encode_folder(options);
     qvl_error error = {0};
+    if (options->input_count == 1 && is_folder(options->inputs[0])) {
+        if (!options->map) return cli_encode_folder(options);
+        cli_fail(&error, QVL_ERROR_ARGUMENT, "%.800s is a folder: --map draws one picture or clip",
+                 options->inputs[0]);
+        return cli_refuse(&error);
+    }
     encode_run run = {0};
     cli_progress_init(&run.progress, options->quiet);
     bool good = !cli_check_writable(options->output, &error) && !cli_check_writable(options->taps, &error) &&
+                !cli_check_writable(options->map, &error) &&
                 !cli_inputs_open(options, options->input_count, &run.inputs, &error) &&
                 !encode(options, &run, &error) && !save(options, &run, &error);
     cli_progress_clear(&run.progress);

@@ -6,12 +6,14 @@
 #include "cache.h"
 #include "commands.h"
 #include "feature_file.h"
+#include "made_from.h"
 #include "open.h"
 #include "progress.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,7 @@ typedef struct folder_run {
     qvl_model *model;
     qvl_session *sessions[WORKERS];
     qvl_cache *cache;
-    char settings[1400]; /* whatever results depend on beside the file */
+    char *settings; /* cli_describe_settings */
     double seconds;
     pthread_mutex_t lock; /* of what follows */
     size_t next;          /* file to begin with */
@@ -129,78 +131,6 @@ static qvl_status walk(folder_run *run, const char *below, int depth, qvl_error 
     return status;
 }
 
-/* ---- what a result was made from */
-
-static qvl_status describe_settings(folder_run *run, qvl_error *error) {
-    const cli_options *o = run->options;
-    const qvl_preprocess_options *p = &o->preprocess;
-    const qvl_media_options *m = &p->media;
-    const qvl_clip_options *c = &p->clip;
-    const qvl_model_info *info = qvl_model_get_info(run->model);
-    char folder[4096], weights[QVL_FINGERPRINT_HEX];
-    bool remembered = cli_cache_folder(folder, sizeof folder);
-    qvl_status status = qvl_model_fingerprint(run->model, remembered ? folder : NULL, weights, error);
-    if (status) return status;
-    snprintf(
-        run->settings, sizeof run->settings,
-        "qvl %s; weights %s; %s by %s; preset %d; pixels %lld %lld, tokens %lld %lld, size %lldx%lld; folder %lld "
-        "%lld, videos %lld %lld %a %lld %lld; media %lld %d %d #%02x%02x%02x %d %d; clip %a %lld %lld %lld %lld "
-        "%lld %d %lld %a %d %d; values %a "
-        "%a %a %a %a %a %a",
-        qvl_version(), weights, cli_dtype_name(info->compute_dtype), info->kernels, (int)p->preset,
-        (long long)p->min_pixels, (long long)p->max_pixels, (long long)p->min_tokens, (long long)p->max_tokens,
-        (long long)p->width, (long long)p->height, (long long)info->image_limits.min_pixels,
-        (long long)info->image_limits.max_pixels, (long long)info->video_limits.min_pixels,
-        (long long)info->video_limits.max_pixels, info->video_fps, (long long)info->video_min_frames,
-        (long long)info->video_max_frames, (long long)m->max_pixels, (int)m->orientation, (int)m->alpha,
-        m->alpha_colour[0], m->alpha_colour[1], m->alpha_colour[2], (int)m->gray16, (int)m->animation, c->fps,
-        (long long)c->num_frames, (long long)c->min_frames, (long long)c->max_frames, (long long)c->min_pixels,
-        (long long)c->max_pixels, (int)c->frame_cap, (long long)c->max_frame_tokens, c->assumed_rate,
-        (int)c->single_frame, (int)c->times, info->rescale_factor, (double)info->image_mean[0],
-        (double)info->image_mean[1], (double)info->image_mean[2], (double)info->image_std[0],
-        (double)info->image_std[1], (double)info->image_std[2]);
-    return QVL_OK;
-}
-
-/* Of a source file now. */
-static bool describe(const folder_run *run, const char *path, char text[1600]) {
-    struct stat st;
-    if (stat(path, &st) != 0) return false;
-    snprintf(text, 1600, "%lld bytes of %lld.%09ld; %s", (long long)st.st_size, (long long)st.st_mtim.tv_sec,
-             st.st_mtim.tv_nsec, run->settings);
-    return true;
-}
-
-/* The header of a safetensors file. */
-static cJSON *read_header(const char *path) {
-    enum { MOST = 1 << 24 };
-    uint8_t length[8];
-    FILE *file = fopen(path, "rb");
-    cJSON *json = NULL;
-    if (file && fread(length, 1, 8, file) == 8) {
-        uint64_t count = 0;
-        for (int i = 7; i >= 0; i--) count = count << 8 | length[i];
-        char *text = count && count <= MOST ? malloc(count) : NULL;
-        if (text && fread(text, 1, count, file) == count) json = cJSON_ParseWithLength(text, count);
-        free(text);
-    }
-    if (file) fclose(file);
-    return json;
-}
-
-/* Whether the result at path is whole and was made just so. */
-static bool is_made(const char *path, const char *made_from) {
-    qvl_tensor_file *file;
-    if (qvl_tensor_file_open(path, &file, NULL)) return false;
-    qvl_tensor_file_close(&file);
-    cJSON *header = read_header(path);
-    const cJSON *text =
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(header, "__metadata__"), "made_from");
-    bool same = cJSON_IsString(text) && strcmp(text->valuestring, made_from) == 0;
-    cJSON_Delete(header);
-    return same;
-}
-
 /* ---- one file */
 
 static qvl_status make_folders(char *path, qvl_error *error) {
@@ -237,16 +167,15 @@ static void count_file(folder_run *run, const qvl_origin *origin) {
     pthread_mutex_unlock(&run->lock);
 }
 
-/* A source that cannot be encoded is remembered; a result that cannot be written ends the run. */
-static qvl_status encode_file(folder_run *run, qvl_session *session, size_t file, const char *source, char *target,
-                              qvl_error *error) {
+/* A source that cannot be encoded is remembered; a result that cannot be written ends the run. made_from may be
+ * NULL. */
+static qvl_status encode_file(folder_run *run, qvl_session *session, size_t file, const char *source,
+                              const char *made_from, char *target, qvl_error *error) {
     const cli_options *o = run->options;
-    char made_from[1600];
     qvl_features features;
     qvl_error reason = {0};
     const qvl_input input = {.kind = QVL_INPUT_FILE, .name = source};
-    bool described = describe(run, source, made_from);
-    if (described && is_made(target, made_from)) {
+    if (made_from && cli_is_made(target, made_from)) {
         count_file(run, NULL);
         return QVL_OK;
     }
@@ -254,8 +183,8 @@ static qvl_status encode_file(folder_run *run, qvl_session *session, size_t file
         return refuse_file(run, file, &reason, error);
     qvl_status status = make_folders(target, error);
     if (!status)
-        status = cli_save_features(target, &features, qvl_model_get_info(run->model), &o->preprocess,
-                                   described ? made_from : NULL, error);
+        status =
+            cli_save_features(target, &features, qvl_model_get_info(run->model), &o->preprocess, made_from, error);
     if (!status) count_file(run, &features.items[0].origin);
     qvl_features_free(&features);
     return status;
@@ -264,8 +193,10 @@ static qvl_status encode_file(folder_run *run, qvl_session *session, size_t file
 static qvl_status encode_one(folder_run *run, qvl_session *session, size_t file, qvl_error *error) {
     char *source = joined(run->in, run->files[file]), *target = NULL;
     if (source && asprintf(&target, "%s/%s.safetensors", run->out, run->files[file]) < 0) target = NULL;
-    qvl_status status =
-        source && target ? encode_file(run, session, file, source, target, error) : cli_no_memory(error);
+    char *made_from = source ? cli_made_from(run->settings, source) : NULL;
+    qvl_status status = source && target ? encode_file(run, session, file, source, made_from, target, error)
+                                         : cli_no_memory(error);
+    free(made_from);
     free(source);
     free(target);
     return status;
@@ -301,13 +232,24 @@ static int by_file(const void *a, const void *b) {
     return (x->file > y->file) - (x->file < y->file);
 }
 
+/* Signals are for the main thread, as with the library's own threads. */
+static bool start(worker *w) {
+    sigset_t all, before;
+    sigfillset(&all);
+    const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL}; /* of the thread itself */
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&all, faults[i]);
+    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return false;
+    bool started = pthread_create(&w->thread, NULL, work, w) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
 /* The first worker is this thread. */
 static qvl_status encode_all(folder_run *run, qvl_error *error) {
     worker workers[WORKERS];
     bool started[WORKERS] = {false};
     for (int i = 0; i < WORKERS; i++) workers[i] = (worker){.run = run, .session = run->sessions[i]};
-    for (int i = 1; i < WORKERS; i++)
-        started[i] = pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0;
+    for (int i = 1; i < WORKERS; i++) started[i] = start(&workers[i]);
     work(&workers[0]);
     for (int i = 1; i < WORKERS; i++)
         if (started[i]) pthread_join(workers[i].thread, NULL);
@@ -335,7 +277,7 @@ static qvl_status prepare(folder_run *run, qvl_error *error) {
     if (!status) status = cli_use_cache(o, run->sessions[0], &run->cache, error);
     for (int i = 1; i < WORKERS && !status; i++)
         status = qvl_session_use_cache(run->sessions[i], run->cache, error);
-    if (!status) status = describe_settings(run, error);
+    if (!status) status = cli_describe_settings(o, run->model, &run->settings, error);
     return status;
 }
 
@@ -375,6 +317,7 @@ static void release(folder_run *run) {
     for (size_t i = 0; i < run->bad_count; i++) free(run->bad[i].message);
     free(run->files);
     free(run->bad);
+    free(run->settings);
     for (int i = 0; i < WORKERS; i++) qvl_session_close(&run->sessions[i]);
     qvl_cache_close(&run->cache);
     qvl_model_close(&run->model);

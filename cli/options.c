@@ -44,6 +44,9 @@ typedef struct flag {
 #define OPENING (CLI_INFO | PICTURES | CLI_CHECK | CLI_BENCH | WORDS)
 #define COMPUTING (CLI_INFO | CLI_ENCODE | CHATS | CLI_CHECK | CLI_BENCH)
 #define FIELD(member) offsetof(cli_options, member)
+/* Beside the commands: a flag that says where, how fast or how loud, and never changes what is written. Results of
+ * other flags are made anew when one is given, so when in doubt leave it out. */
+#define ASIDE (1u << 31)
 
 /* An area no picture reaches, and far from overflow. */
 #define MOST_PIXELS ((int64_t)1 << 48)
@@ -51,18 +54,20 @@ typedef struct flag {
 #define MOST_FRAMES ((int64_t)1 << 24)
 
 static const flag flags[] = {
-    {"--model", "-m", "FOLDER", "checkpoint folder; without it the bundled demo model", OPENING & ~CLI_CHECK,
-     FLAG_TEXT, FIELD(model), 0, 0},
-    {"--output", "-o", "FILE", "write a safetensors file; without it only a summary", WRITING | CLI_PROMPT,
+    {"--model", "-m", "FOLDER", "checkpoint folder; without it the bundled demo model",
+     (OPENING & ~CLI_CHECK) | ASIDE, FLAG_TEXT, FIELD(model), 0, 0},
+    {"--output", "-o", "FILE", "write a safetensors file; without it only a summary", WRITING | CLI_PROMPT | ASIDE,
      FLAG_TEXT, FIELD(output), 0, 0},
-    {"--taps", NULL, "FILE", "write every stage of the tower to a safetensors file", CLI_ENCODE, FLAG_TEXT,
+    {"--taps", NULL, "FILE", "write every stage of the tower to a safetensors file", CLI_ENCODE | ASIDE, FLAG_TEXT,
      FIELD(taps), 0, 0},
+    {"--map", NULL, "FILE", "write a PNG of the features of one INPUT: their first three components as colours",
+     CLI_ENCODE | ASIDE, FLAG_TEXT, FIELD(map), 0, 0},
     {"--preset", NULL, "NAME", "reference to follow: transformers (default), transformers-pil, mlx",
      (PICTURES & ~CLI_BOX) | CLI_BENCH, FLAG_PRESET, 0, 0, 0},
     {"--dtype", NULL, "TYPE", "what products read, and the features' type: bf16 (default) or f32",
      COMPUTING & ~CLI_CHECK, FLAG_DTYPE, 0, 0, 0},
     {"--threads", NULL, "N", "0 (default): one per processor; the result does not depend on it",
-     OPENING & ~(CLI_BOX | WORDS), FLAG_INT, FIELD(threads), 0, 256},
+     (OPENING & ~(CLI_BOX | WORDS)) | ASIDE, FLAG_INT, FIELD(threads), 0, 256},
     {"--from", NULL, "FRAME", "frame of the given positions: norm1000 (default), model, source, file", CLI_BOX,
      FLAG_FRAME, FIELD(from), 0, 0},
     {"--to", NULL, "FRAME", "frame of the result: file (default), source, model, norm1000", CLI_BOX, FLAG_FRAME,
@@ -122,10 +127,12 @@ static const flag flags[] = {
      FLAG_CPU_MASK, 0, 0, 0},
     {"--fingerprint", NULL, NULL, "which weights the tower has: SHA-256, remembered in the user's cache folder",
      CLI_INFO, FLAG_SWITCH, FIELD(fingerprint), 0, 0},
-    {"--profile", NULL, NULL, "show the time by stage; never from the cache", CLI_ENCODE, FLAG_SWITCH,
+    {"--profile", NULL, NULL, "show the time by stage; never from the cache", CLI_ENCODE | ASIDE, FLAG_SWITCH,
      FIELD(profile), 0, 0},
+    {"--show", NULL, NULL, "draw the pictures, and clips' first frames, on the terminal before the answer",
+     CLI_ASK | ASIDE, FLAG_SWITCH, FIELD(show), 0, 0},
     {"--no-cache", NULL, NULL, "encode everything, and keep nothing in the user's cache folder",
-     CLI_ENCODE | CLI_PROMPT | ANSWERS, FLAG_SWITCH, FIELD(no_cache), 0, 0},
+     CLI_ENCODE | CLI_PROMPT | ANSWERS | ASIDE, FLAG_SWITCH, FIELD(no_cache), 0, 0},
     {"--tools", NULL, "FILE", "the tools, a JSON list, instead of the chat's", CHATS, FLAG_TEXT, FIELD(tools), 0,
      0},
     {"--template", NULL, "FILE", "a chat template (Jinja), instead of the folder's", CHATS, FLAG_TEXT,
@@ -192,12 +199,15 @@ static const flag flags[] = {
      FIELD(added), 0, 0},
     {"--skip-special", NULL, NULL, "leave special tokens out", CLI_DETOKENIZE, FLAG_SWITCH, FIELD(skip_special), 0,
      0},
-    {"--json", NULL, NULL, "results as one JSON object", OPENING | CLI_CACHE, FLAG_SWITCH, FIELD(json), 0, 0},
-    {"--quiet", "-q", NULL, "no progress line and no notes", OPENING | CLI_CACHE, FLAG_SWITCH, FIELD(quiet), 0, 0},
-    {"--help", "-h", NULL, "this text", OPENING | CLI_CACHE, FLAG_SWITCH, FIELD(help), 0, 0},
+    {"--json", NULL, NULL, "results as one JSON object", OPENING | CLI_CACHE | ASIDE, FLAG_SWITCH, FIELD(json), 0,
+     0},
+    {"--quiet", "-q", NULL, "no progress line and no notes", OPENING | CLI_CACHE | ASIDE, FLAG_SWITCH,
+     FIELD(quiet), 0, 0},
+    {"--help", "-h", NULL, "this text", OPENING | CLI_CACHE | ASIDE, FLAG_SWITCH, FIELD(help), 0, 0},
 };
 
 enum { FLAG_COUNT = sizeof flags / sizeof *flags };
+_Static_assert(FLAG_COUNT <= CLI_MAX_FLAGS, "cli_options.given is too short");
 
 /* ---- values */
 
@@ -508,6 +518,14 @@ static int unknown_flag(const cli_command *command, const char *name) {
 
 /* ---- the whole line */
 
+/* Of two names for one setting the last one given counts. */
+static void note_given(const flag *f, const char *value, cli_options *options) {
+    for (size_t i = 0; i < FLAG_COUNT; i++)
+        if (f->kind == FLAG_INT && flags[i].kind == FLAG_INT && flags[i].offset == f->offset)
+            options->given[i] = NULL;
+    options->given[f - flags] = value ? value : "";
+}
+
 /* Takes the flag at argv[*at] and, where it needs one, its value behind it or behind its '='. */
 static int take_flag(const cli_command *command, int argc, char **argv, int *at, cli_options *options) {
     const char *text = argv[*at];
@@ -530,21 +548,39 @@ static int take_flag(const cli_command *command, int argc, char **argv, int *at,
                 allowed_values(f, buffer, sizeof buffer));
         return usage_error(command);
     }
+    note_given(f, value, options);
     return CLI_DONE;
+}
+
+static bool same_name(const char *a, const char *b) {
+    return a && b && strcmp(a, b) == 0;
+}
+
+/* Of the files that are written. */
+static const char *wrong_outputs(const cli_options *options) {
+    if (same_name(options->output, "-")) return "-o needs a file, not standard output";
+    if (same_name(options->taps, "-")) return "--taps needs a file, not standard output";
+    if (same_name(options->map, "-")) return "--map needs a file, not standard output";
+    for (size_t i = 0; i < options->input_count; i++) {
+        const char *input = options->inputs[i];
+        if (same_name(options->output, input)) return "-o names an INPUT";
+        if (same_name(options->taps, input)) return "--taps names an INPUT";
+        if (same_name(options->map, input)) return "--map names an INPUT";
+    }
+    if (same_name(options->output, options->taps)) return "-o and --taps name the same file";
+    if (same_name(options->output, options->map)) return "-o and --map name the same file";
+    if (same_name(options->taps, options->map)) return "--taps and --map name the same file";
+    if (options->map && options->input_count > 1) return "--map draws one INPUT";
+    return NULL;
 }
 
 /* What no single flag can see: contradictions, and the number of inputs. */
 static const char *contradiction(const cli_command *command, const cli_options *options) {
     const qvl_preprocess_options *p = &options->preprocess;
-    if (options->output && strcmp(options->output, "-") == 0) return "-o needs a file, not standard output";
-    if (options->taps && strcmp(options->taps, "-") == 0) return "--taps needs a file, not standard output";
+    const char *wrong = wrong_outputs(options);
     size_t standard_inputs = 0;
-    for (size_t i = 0; i < options->input_count; i++) {
-        const char *input = options->inputs[i];
-        standard_inputs += strcmp(input, "-") == 0;
-        if (options->output && strcmp(options->output, input) == 0) return "-o names an INPUT";
-        if (options->taps && strcmp(options->taps, input) == 0) return "--taps names an INPUT";
-    }
+    for (size_t i = 0; i < options->input_count; i++) standard_inputs += same_name(options->inputs[i], "-");
+    if (wrong) return wrong;
     if (options->input_count < command->min_inputs)
         return options->input_count ? "a BOX is missing" : "an INPUT is missing";
     if (options->input_count > command->max_inputs)
@@ -565,8 +601,6 @@ static const char *contradiction(const cli_command *command, const cli_options *
         (a->temperature == a->temperature || a->top_k >= 0 || a->top_p == a->top_p || a->min_p == a->min_p))
         return "--greedy leaves nothing for --temperature, --top-k, --top-p and --min-p to decide";
     if (a->logprobs >= 0 && !options->json) return "--logprobs needs --json";
-    if (options->output && options->taps && strcmp(options->output, options->taps) == 0)
-        return "-o and --taps name the same file";
     return NULL;
 }
 
@@ -603,6 +637,14 @@ int cli_options_parse(const cli_command *command, int argc, char **argv, cli_opt
     if (!wrong) return CLI_DONE;
     fprintf(stderr, "qvl %s: %s\n", command->name, wrong);
     return usage_error(command);
+}
+
+void cli_write_settings(const cli_options *options, FILE *text) {
+    for (size_t i = 0; i < FLAG_COUNT; i++) {
+        const char *value = options->given[i];
+        if (value && !(flags[i].commands & ASIDE))
+            fprintf(text, " %s%s%s", flags[i].name, *value ? "=" : "", value);
+    }
 }
 
 void cli_print_flags(unsigned command) {

@@ -4,6 +4,8 @@
 
 #include "qvl.h"
 
+#include <stdio.h>
+
 /* A flag says with these bits which commands take it. */
 enum {
     CLI_INFO = 1,
@@ -22,6 +24,7 @@ enum {
 };
 
 #define CLI_MAX_STOPS 16
+#define CLI_MAX_FLAGS 128
 
 /* How answers are made. What is NaN or -1 was not given: the folder's value counts. */
 typedef struct cli_answering {
@@ -41,6 +44,7 @@ typedef struct cli_options {
     const char *model;  /* -m, NULL: the demo model */
     const char *output; /* -o, NULL: a summary only */
     const char *taps;   /* --taps, NULL: none */
+    const char *map;    /* --map, NULL: none */
     qvl_model_options open;
     qvl_preprocess_options preprocess;
     qvl_prompt_options prompt;         /* of prompt and plan; its preprocess is the one above */
@@ -54,10 +58,13 @@ typedef struct cli_options {
     bool json, quiet, help;
     bool fingerprint;      /* info computes the tower's */
     bool profile;          /* encode shows its time by stage */
+    bool show;             /* ask draws its media */
     bool no_cache;         /* features are neither looked up nor kept */
     bool one_policy_given; /* --policy would undo it */
     char **inputs;         /* what is left of argv */
     size_t input_count;
+    /* The last value given for each flag of the table, "" of a switch; NULL: it was not given. */
+    const char *given[CLI_MAX_FLAGS];
 } cli_options;
 
 typedef struct cli_command {
@@ -75,6 +82,9 @@ enum { CLI_DONE = 0, CLI_REFUSED = 1, CLI_USAGE = 2 };
 /* Reads argv[0 .. argc-1], the arguments behind the command's name; reorders argv. Returns CLI_DONE, or CLI_USAGE
  * after a message on stderr. */
 int cli_options_parse(const cli_command *command, int argc, char **argv, cli_options *options);
+
+/* The given flags that can change what is written, " --fps=3 --preset=mlx", in the table's order. */
+void cli_write_settings(const cli_options *options, FILE *text);
 
 /* The flags a command takes, on stdout. */
 void cli_print_flags(unsigned command);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -336,20 +337,44 @@ void cli_inputs_free(cli_inputs *inputs) {
     *inputs = (cli_inputs){0};
 }
 
-qvl_status cli_write_text(const char *path, const char *text, qvl_error *error) {
+/* mkstemp makes a file for this user only. */
+static void open_to_others(int fd) {
+    mode_t mask = umask(0);
+    umask(mask);
+    fchmod(fd, 0666 & ~mask);
+}
+
+static qvl_status write_whole(const char *path, const void *bytes, size_t count, bool private, qvl_error *error) {
     char temporary[4368];
+    struct stat there;
     int n = snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
     if (n < 0 || (size_t)n >= sizeof temporary)
         return cli_fail(error, QVL_ERROR_IO, "cannot write %.200s: the name is too long", path);
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return cli_fail(error, QVL_ERROR_IO, "cannot write %s: it exists and is not a regular file", path);
     int fd = mkstemp(temporary);
+    if (fd >= 0 && !private) open_to_others(fd);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    bool good = file && fputs(text, file) >= 0 && fputc('\n', file) >= 0;
+    bool good = file && fwrite(bytes, 1, count, file) == count;
     if (file ? fclose(file) != 0 : fd >= 0 && close(fd) != 0) good = false;
     good = good && rename(temporary, path) == 0;
     if (good) return QVL_OK;
     int reason = errno;
     if (fd >= 0) unlink(temporary);
     return cli_fail(error, QVL_ERROR_IO, "cannot write %s: %s", path, strerror(reason));
+}
+
+qvl_status cli_write(const char *path, const void *bytes, size_t count, qvl_error *error) {
+    return write_whole(path, bytes, count, false, error);
+}
+
+qvl_status cli_write_text(const char *path, const char *text, qvl_error *error) {
+    char *line;
+    int count = asprintf(&line, "%s\n", text);
+    if (count < 0) return cli_no_memory(error);
+    qvl_status status = write_whole(path, line, (size_t)count, true, error);
+    free(line);
+    return status;
 }
 
 qvl_status cli_check_writable(const char *path, qvl_error *error) {

@@ -66,7 +66,10 @@ qvl_status cli_save_with(const char *path, const qvl_tensor *tensors, size_t cou
 /* A whole file, or standard input (-), with a NUL behind it. Owner: the caller, free(). */
 qvl_status cli_read(const char *path, char **text, size_t *count, qvl_error *error);
 
-/* Writes a text and a newline, for this user only: to a temporary name beside path, then renamed. */
+/* Writes a file whole or not at all: to a temporary name beside path, then renamed. What is there and is no file is
+ * left alone. */
+qvl_status cli_write(const char *path, const void *bytes, size_t count, qvl_error *error);
+/* A text and a newline in the same way, for this user only. */
 qvl_status cli_write_text(const char *path, const char *text, qvl_error *error);
 
 /* Pictures named on the command line as inputs. Standard input is read here, so that it can be looked at twice. */

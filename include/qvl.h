@@ -67,7 +67,7 @@ QVL_API const char *qvl_status_name(qvl_status status);
 /* Notes that are not errors ("no preprocessor file in FOLDER: class defaults are used"). One line, no newline. */
 typedef void (*qvl_log_fn)(const char *message, void *user);
 
-/* Called between steps of an encode with done in 0..total. Return false to cancel. */
+/* Called between steps of an encode, and while videos are opened, with done in 0..total. Return false to cancel. */
 typedef bool (*qvl_progress_fn)(int64_t done, int64_t total, void *user);
 
 /* ----------------------------------------------------------------------------------------------- tensors */
@@ -209,9 +209,9 @@ QVL_API const qvl_model_info *qvl_model_get_info(const qvl_model *model);
 
 /* Which weights the tower has: SHA-256 over its tensors' names, types, shapes and bytes (docs/MODEL.md says how),
  * the same whatever names, shards and layout the folder stores them in. The first call for a folder reads all of
- * the tower, on the model's threads. memory_folder: where results are remembered by device, inode, size and time
- * of the files, so that later calls read nothing of them; made if it is missing (its parent must be there), open
- * to its owner only. NULL: nothing is remembered. That it cannot be written is a note, not an error. Needs a model
+ * the tower, on the model's threads. memory_folder: where results are remembered by device, inode, size and times
+ * (of writing and of change) of the files, so that later calls read nothing of them; made if it is missing (its
+ * parent must be there), open to its owner only. NULL: nothing is remembered. That it cannot be written is a note, not an error. Needs a model
  * opened with QVL_OPEN_HEADERS or QVL_OPEN_WEIGHTS whose files have not changed since. */
 QVL_API qvl_status qvl_model_fingerprint(const qvl_model *model, const char *memory_folder,
                                          char hex[QVL_FINGERPRINT_HEX], qvl_error *error);
@@ -831,7 +831,7 @@ typedef struct qvl_prompt_options {
     qvl_truncation truncation;
     int64_t time; /* strftime_now's clock: qvl_template_options */
     qvl_preprocess_options preprocess;
-    qvl_progress_fn progress; /* of encoding; may be NULL */
+    qvl_progress_fn progress; /* of opening videos, and of encoding; may be NULL */
     void *progress_user;
     qvl_log_fn log; /* notes about this chat; may be NULL */
     void *log_user;
@@ -1169,9 +1169,9 @@ typedef struct qvl_lm_times {
     int64_t rows;           /* of one prefill */
     double prefill_seconds; /* of them, logits of the last one included */
     double step_seconds;    /* one token at the end of that prefill */
-    int64_t step_bytes;     /* of weights, keys and values that it reads */
+    int64_t step_bytes;     /* of weights, keys, values and states of linear attention that it reads */
     double read_rate;       /* bytes per second in which all threads read the same weights, adding them up */
-    double product_flops;   /* of the matrix products of one layer at `rows` rows */
+    double product_flops;   /* of the matrix products of one layer, of the commoner kind, at `rows` rows */
     double product_seconds; /* as the prefill runs them, with weights where they lie */
     double packed_seconds;  /* with weights that were packed before, as the tower's are */
 } qvl_lm_times;

@@ -70,16 +70,32 @@ static double time_reading(const bench *b, size_t *bytes) {
 
 /* ---- products of one layer */
 
+enum { MOST_PRODUCTS = 11 };
+
 typedef struct product_shape {
     int64_t n, k;
 } product_shape;
 
-static int list_products(const qvl_text_config *c, product_shape shapes[7]) {
+/* Those of the kind of layer that the model has most of: attention, or linear attention; then the MLP, an expert, the
+ * expert that every row goes to. The number of them. */
+static int list_products(const qvl_text_config *c, product_shape shapes[MOST_PRODUCTS]) {
+    const qvl_hybrid_config *l = &c->hybrid;
     int64_t h = c->hidden_size, q = (int64_t)c->heads * c->head_dim, kv = (int64_t)c->kv_heads * c->head_dim;
+    int64_t values = (int64_t)l->value_heads * l->value_dim, keys = (int64_t)l->key_heads * l->key_dim;
     int64_t inner = c->experts ? c->expert_intermediate_size : c->intermediate_size;
-    const product_shape all[7] = {{q, h}, {kv, h}, {kv, h}, {h, q}, {inner, h}, {inner, h}, {h, inner}};
-    memcpy(shapes, all, sizeof all);
-    return 7;
+    int64_t shared = l->shared_intermediate_size;
+    const product_shape linear[] = {
+        {2 * keys + values, h}, {values, h}, {l->value_heads, h}, {l->value_heads, h}, {h, values}};
+    const product_shape full[] = {{l->on ? 2 * q : q, h}, {kv, h}, {kv, h}, {h, q}};
+    const product_shape mlp[] = {{inner, h}, {inner, h}, {h, inner}},
+                        every[] = {{shared, h}, {shared, h}, {h, shared}};
+    bool is_linear = 2 * l->linear_layers > c->layers;
+    int count = is_linear ? 5 : 4;
+    memcpy(shapes, is_linear ? linear : full, (size_t)count * sizeof *shapes);
+    memcpy(shapes + count, mlp, sizeof mlp);
+    count += 3;
+    if (shared) memcpy(shapes + count, every, sizeof every);
+    return shared ? count + 3 : count;
 }
 
 static void time_products(bench *b, const product_shape *s, double *direct, double *packed) {
@@ -147,7 +163,7 @@ static qvl_status time_sequence(bench *b, qvl_lm_times *times, qvl_error *error)
     times->prefill_seconds = median(b->seconds, b->runs);
     times->step_seconds = median(b->seconds + b->runs, b->runs);
     times->read_rate = (double)bytes / median(b->seconds + 2 * b->runs, b->runs);
-    times->step_bytes = b->lm->info.decode_bytes + b->rows * b->lm->info.cache_bytes;
+    times->step_bytes = b->lm->info.decode_bytes + b->rows * b->lm->info.cache_bytes + b->lm->info.state_bytes;
     return QVL_OK;
 }
 
@@ -160,7 +176,7 @@ static int64_t larger(int64_t a, int64_t b) {
 static qvl_status allocate(bench *b, qvl_error *error) {
     const qvl_text_config *c = &b->lm->config;
     const qvl_compute *compute = b->lm->compute;
-    product_shape shapes[7];
+    product_shape shapes[MOST_PRODUCTS];
     int64_t n = 1, k = c->hidden_size, elements = 1;
     size_t packed = 1;
     for (int i = 0, count = list_products(c, shapes); i < count; i++) {
@@ -193,7 +209,7 @@ qvl_status qvl_bench_lm(const qvl_lm *lm, int64_t rows, int32_t runs, qvl_lm_tim
         return qvl_fail(error, QVL_ERROR_ARGUMENT, "%lld rows, %d runs; allowed are 2 to 4096, and 1 to %d",
                         (long long)rows, runs, MAX_RUNS);
     bench b = {.lm = lm, .rows = rows, .runs = runs};
-    product_shape shapes[7];
+    product_shape shapes[MOST_PRODUCTS];
     qvl_status status = allocate(&b, error);
     for (int i = 0, count = list_products(&lm->config, shapes); i < count && !status; i++) {
         time_products(&b, &shapes[i], &times->product_seconds, &times->packed_seconds);

@@ -80,8 +80,8 @@ static void free_ready(ready *r) {
 
 static qvl_status open_input(reading *r, const qvl_encode_source *source, ready *out) {
     qvl_error *error = &out->error;
-    qvl_status status =
-        qvl_reader_open(r->model, r->model->pool, source->input, source->reading, r->options, &r->reader, error);
+    qvl_status status = qvl_reader_open(r->model, r->model->pool, source->input, source->reading, r->options,
+                                        r->patience, &r->reader, error);
     if (status) return status;
     const qvl_item *item = qvl_reader_item(r->reader), *planned = source->planned;
     if (planned &&

@@ -147,7 +147,7 @@ static void plan_memory(const qvl_model *model, const most *m, qvl_plan *plan) {
 static qvl_status plan_item(const qvl_model *model, const qvl_input *input, const qvl_preprocess_options *options,
                             qvl_plan_item *planned, qvl_error *error) {
     qvl_reader *reader;
-    qvl_status status = qvl_reader_open(model, NULL, input, QVL_READ_ANY, options, &reader, error);
+    qvl_status status = qvl_reader_open(model, NULL, input, QVL_READ_ANY, options, NULL, &reader, error);
     if (status) return status;
     status = qvl_item_copy(qvl_reader_item(reader), &planned->item, error);
     qvl_reader_close(&reader);

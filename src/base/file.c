@@ -100,7 +100,9 @@ static qvl_file_id id_of(const struct stat *st) {
                          .inode = st->st_ino,
                          .size = st->st_size,
                          .seconds = st->st_mtim.tv_sec,
-                         .nanoseconds = st->st_mtim.tv_nsec};
+                         .nanoseconds = st->st_mtim.tv_nsec,
+                         .changed_seconds = st->st_ctim.tv_sec,
+                         .changed_nanoseconds = st->st_ctim.tv_nsec};
 }
 
 qvl_status qvl_file_identify(const char *path, qvl_file_id *id, qvl_error *error) {

@@ -13,10 +13,13 @@ bool qvl_file_exists(const char *path);
  * QVL_ERROR_LIMIT. Free: qvl_free. */
 qvl_status qvl_file_read(const char *path, size_t limit, uint8_t **bytes, size_t *count, qvl_error *error);
 
-/* Which file it is and how old: enough to see that it was replaced or written to. */
+/* Which file it is and how old: enough to see that it was replaced or written to. Anyone can set back the time a
+ * file was written (cp -p, rsync -t, touch -r), but not the time of its last change of any kind. */
 typedef struct qvl_file_id {
     uint64_t device, inode;
-    int64_t size, seconds, nanoseconds; /* the latter two: the time it was last written to */
+    int64_t size;
+    int64_t seconds, nanoseconds;                 /* when it was last written to */
+    int64_t changed_seconds, changed_nanoseconds; /* when it, its times or its name last changed */
 } qvl_file_id;
 
 qvl_status qvl_file_identify(const char *path, qvl_file_id *id, qvl_error *error);

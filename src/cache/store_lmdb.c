@@ -462,12 +462,21 @@ static int put_once(qvl_store *store, const uint8_t *key, const header *h, const
     return code;
 }
 
+/* The pages that a killed reader saw are kept until then. */
+static int forget_dead_readers(qvl_store *store) {
+    int dead = 0;
+    pthread_rwlock_rdlock(&store->in_use);
+    int code = store->env ? mdb_reader_check(store->env, &dead) : 0;
+    pthread_rwlock_unlock(&store->in_use);
+    return code;
+}
+
 /* Values need room in one piece, and what is removed is room only two commits later: so if there is none, much is
  * removed at once. */
 static int make_room(qvl_store *store, uint64_t bytes) {
     MDB_txn *txn;
     totals t;
-    int code = 0;
+    int code = forget_dead_readers(store);
     for (int commits = 0; commits < 2 && !code; commits++) {
         code = begin(store, 0, &txn);
         if (code) return code;
@@ -493,6 +502,8 @@ bool qvl_store_put(qvl_store *store, const uint8_t key[QVL_SHA256_BYTES], const 
         if (!code) code = put_once(store, key, &h, features);
     }
     if (!code || code == MDB_KEYEXIST) return true;
+    if (code == MDB_MAP_FULL)
+        return false; /* a slow reader still has the old pages: the next entry may find room */
     atomic_store(&store->full, true);
     note(store, "nothing more is written to it", code);
     return false;

@@ -57,6 +57,17 @@ static float norm_offset(const qvl_lm *lm) {
     return 1.0f;
 }
 
+/* All layers are in the form of the first: norms have one form. */
+static void check_form(qvl_lm *lm, const char *conv) {
+    static const char *const forms[] = {"MLX's", "Hugging Face's"};
+    bool raw = lm->norm_offset != 0.0f, here = !qvl_text_conv_is_mlx(&lm->tensors, conv);
+    if (raw != here)
+        lm->tensors.status = qvl_fail(
+            lm->tensors.error, QVL_ERROR_MODEL,
+            "%s: %s%s is in %s layout and layers before it are in %s: whether norms are zero-centred is unclear",
+            lm->tensors.folder, lm->tensors.prefix, conv, forms[here], forms[raw]);
+}
+
 static void open_linear(qvl_lm *lm, const char *layer, linear_layer *l) {
     const qvl_text_config *c = &lm->config;
     qvl_text_tensors *t = &lm->tensors;
@@ -77,6 +88,7 @@ static void open_linear(qvl_lm *lm, const char *layer, linear_layer *l) {
     }
     snprintf(name, sizeof name, "%s.linear_attn.conv1d.weight", layer);
     l->taps = qvl_text_conv(t, name, channels, c->hybrid.conv_width);
+    if (l->taps) check_form(lm, name);
     snprintf(name, sizeof name, "%s.linear_attn.A_log", layer);
     l->a_log = qvl_text_vector(t, name, heads, 0.0f);
     snprintf(name, sizeof name, "%s.linear_attn.dt_bias", layer);

@@ -178,7 +178,7 @@ qvl_status qvl_linear_state_begin(qvl_linear_state *state, int64_t position, int
     if (!state->now) return qvl_fail_memory(error, "state of linear attention", 1, bytes);
     bool whole = position > 0 && rows > qvl_delta_undoable(position);
     size_t floats = whole ? saved_floats(shape, position) : conv;
-    bool reuse = state->undo && !whole && !state->undo_whole;
+    bool reuse = state->undo && !whole;
     float *undo = reuse ? state->undo : qvl_alloc(floats, sizeof *undo);
     if (!undo) return qvl_fail_memory(error, "copy of the state of linear attention", floats, sizeof *undo);
     if (!reuse) qvl_free(state->undo);
@@ -193,13 +193,21 @@ qvl_status qvl_linear_state_begin(qvl_linear_state *state, int64_t position, int
     return QVL_OK;
 }
 
-void qvl_linear_state_commit(qvl_linear_state *state) {
+/* The end of what was begun. A copy of the whole state goes; the small one of the convolutions serves the next step. */
+static void end(qvl_linear_state *state) {
     state->under_way = false;
+    if (!state->undo_whole) return;
+    qvl_free(state->undo);
+    state->undo = NULL;
+    state->undo_whole = false;
+}
+
+void qvl_linear_state_commit(qvl_linear_state *state) {
+    end(state);
 }
 
 void qvl_linear_state_rollback(qvl_linear_state *state) {
     if (!state->under_way) return;
-    state->under_way = false;
     drop_behind(state, state->undo_position);
     if (state->undo_position == 0)
         clear(state);
@@ -207,6 +215,7 @@ void qvl_linear_state_rollback(qvl_linear_state *state) {
         load_all(state, state->undo_position, state->undo);
     else
         load_conv(state, state->undo);
+    end(state);
 }
 
 int64_t qvl_linear_state_reachable(const qvl_linear_state *state, int64_t now, int64_t length) {

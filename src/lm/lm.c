@@ -37,18 +37,16 @@ static qvl_status check_tower(const qvl_lm *lm, qvl_error *error) {
     return QVL_OK;
 }
 
-static qvl_status open_tensors(qvl_lm *lm, qvl_error *error) {
+qvl_status qvl_lm_take_tensors(qvl_lm *lm, qvl_error *error) {
     const qvl_text_config *c = &lm->config;
     qvl_text_tensors *t = &lm->tensors;
-    qvl_status status = qvl_text_tensors_open(lm->model->folder, t, error);
-    if (status) return status;
     lm->norm_offset = lm->family->norm_offset ? lm->family->norm_offset(lm) : 0.0f;
     qvl_text_matrix(t, "embed_tokens", c->vocab_size, c->hidden_size, &lm->embeddings);
     lm->info.tied = !qvl_text_head(t, c->vocab_size, c->hidden_size, &lm->head);
     if (lm->info.tied) lm->head = lm->embeddings;
     lm->norm = qvl_text_vector(t, "norm.weight", c->hidden_size, lm->norm_offset);
     if (t->status) return t->status;
-    status = lm->family->open(lm, error);
+    qvl_status status = lm->family->open(lm, error);
     return status ? status : qvl_text_tensors_finish(t);
 }
 
@@ -102,7 +100,8 @@ qvl_status qvl_lm_open(const qvl_model *model, const qvl_lm_options *given, qvl_
     status = qvl_text_config_read(model->folder, &lm->config, error);
     if (!status) status = find_family(lm, error);
     if (!status) status = check_tower(lm, error);
-    if (!status) status = open_tensors(lm, error);
+    if (!status) status = qvl_text_tensors_open(model->folder, &lm->tensors, error);
+    if (!status) status = qvl_lm_take_tensors(lm, error);
     if (status) {
         qvl_lm_close(&lm);
         return status;

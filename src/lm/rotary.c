@@ -11,24 +11,24 @@ static double turning_dimension(const qvl_text_config *c, double turns) {
            (2.0 * log((double)c->rope_theta));
 }
 
-/* From the plain frequency to that divided by the factor, between two dimensions. */
-static float stretch(const qvl_text_config *c, int32_t i, float plain) {
+/* From the plain frequency, 1 / period, to that divided by the factor, between two dimensions. */
+static float stretch(const qvl_text_config *c, int32_t i, float period) {
     double low = floor(turning_dimension(c, c->yarn.beta_fast)),
            high = ceil(turning_dimension(c, c->yarn.beta_slow));
     low = low > 0.0 ? low : 0.0;
     high = high < c->rotary - 1 ? high : c->rotary - 1;
     if (low == high) high += 0.001;
-    float ramp = (float)((i - low) / (high - low));
-    ramp = ramp < 0.0f ? 0.0f : ramp > 1.0f ? 1.0f : ramp;
-    return plain / (float)c->yarn.factor * ramp + plain * (1.0f - ramp);
+    float ramp = ((float)i - (float)low) / (float)(high - low);
+    float plain = 1.0f - (ramp < 0.0f ? 0.0f : ramp > 1.0f ? 1.0f : ramp);
+    return 1.0f / ((float)c->yarn.factor * period) * (1.0f - plain) + 1.0f / period * plain;
 }
 
 void qvl_rotary_init(const qvl_text_config *c, qvl_rotary *r) {
     *r = (qvl_rotary){.half = c->rotary / 2, .factor = c->yarn.on ? (float)c->yarn.attention_factor : 1.0f};
     for (int32_t i = 0; i < r->half; i++) {
         float exponent = (float)(2 * i) / (float)c->rotary;
-        r->frequency[i] = 1.0f / (float)pow((double)c->rope_theta, (double)exponent);
-        if (c->yarn.on) r->frequency[i] = stretch(c, i, r->frequency[i]);
+        float period = (float)pow((double)c->rope_theta, (double)exponent);
+        r->frequency[i] = c->yarn.on ? stretch(c, i, period) : 1.0f / period;
         int32_t axis = i % 3;
         r->axis[i] = (uint8_t)(axis && i < c->sections[axis] * 3 ? axis : 0);
     }

@@ -108,11 +108,21 @@ static qvl_status collect(qvl_text_tensors *t) {
     return QVL_OK;
 }
 
-qvl_status qvl_text_tensors_open(const char *folder, qvl_text_tensors *t, qvl_error *error) {
-    *t = (qvl_text_tensors){.folder = folder, .error = error};
-    qvl_status status = qvl_tensor_files_open(folder, is_text, &t->files, error);
-    if (!status) status = collect(t);
+qvl_status qvl_text_tensors_find(const char *folder, qvl_tower_files *files, qvl_text_tensors *t,
+                                 qvl_error *error) {
+    *t = (qvl_text_tensors){.folder = folder, .files = *files, .error = error};
+    *files = (qvl_tower_files){0};
+    qvl_status status = collect(t);
     if (status) qvl_text_tensors_close(t);
+    return status;
+}
+
+qvl_status qvl_text_tensors_open(const char *folder, qvl_text_tensors *t, qvl_error *error) {
+    qvl_tower_files files = {0};
+    *t = (qvl_text_tensors){0};
+    qvl_status status = qvl_tensor_files_open(folder, is_text, &files, error);
+    if (!status) return qvl_text_tensors_find(folder, &files, t, error);
+    qvl_tower_files_close(&files);
     return status;
 }
 
@@ -238,9 +248,16 @@ static void take_matrix(qvl_text_tensors *t, const char *name, const int64_t *le
     int32_t ndim = leading ? 3 : 2;
     *m = (qvl_matrix){.n = n, .k = k, .dtype = w->dtype, .stride = k, .data = w->data};
     if (w->dtype == QVL_U32) {
+        if (k % 32) {
+            t->status = qvl_fail(t->error, QVL_ERROR_UNSUPPORTED,
+                                 "%s: tensor %.200s is U32, quantised, for rows of %lld values; qvl reads rows of "
+                                 "whole groups of 32, 64 or 128",
+                                 e->path, w->name, (long long)k);
+            return;
+        }
         for (int32_t bits = 4; bits <= 8; bits += 4)
-            if (w->ndim == ndim && k % (32 / bits) == 0 && w->shape[ndim - 1] == k * bits / 32) m->bits = bits;
-        shape[ndim - 1] = m->bits ? w->shape[ndim - 1] : (k + 7) / 8;
+            if (w->ndim == ndim && w->shape[ndim - 1] == k * bits / 32) m->bits = bits;
+        shape[ndim - 1] = m->bits ? w->shape[ndim - 1] : k / 8;
     } else if (!is_float(w->dtype)) {
         t->status =
             qvl_fail(t->error, QVL_ERROR_UNSUPPORTED,

@@ -27,6 +27,9 @@ typedef struct qvl_text_tensors {
 /* Owner: the caller, qvl_text_tensors_close, which accepts a zeroed struct. */
 qvl_status qvl_text_tensors_open(const char *folder, qvl_text_tensors *tensors, qvl_error *error);
 void qvl_text_tensors_close(qvl_text_tensors *tensors);
+/* The same of files that are open; they are the tensors' from then on, *files is emptied. */
+qvl_status qvl_text_tensors_find(const char *folder, qvl_tower_files *files, qvl_text_tensors *tensors,
+                                 qvl_error *error);
 
 /* Whether there is a tensor of exactly this name. */
 bool qvl_text_has(const qvl_text_tensors *tensors, const char *name);

@@ -135,8 +135,8 @@ qvl_status qvl_canvas_damaged(const qvl_canvas *canvas, const char *format, cons
 }
 
 qvl_status qvl_canvas_unsupported(const qvl_canvas *canvas, const char *format) {
-    return qvl_fail(canvas->error, QVL_ERROR_UNSUPPORTED, "%.400s: %s is not supported; " QVL_READABLE,
-                    canvas->name, format);
+    return qvl_fail(canvas->error, QVL_ERROR_UNSUPPORTED, "%.400s: %s is not supported; " QVL_READABLE "%s",
+                    canvas->name, format, canvas->or_video ? "; of videos " QVL_READABLE_VIDEOS : "");
 }
 
 qvl_status qvl_canvas_no_memory(const qvl_canvas *canvas, const char *format) {

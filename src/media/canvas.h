@@ -9,6 +9,7 @@ typedef struct qvl_canvas {
     const qvl_media_options *options;
     const char *name; /* of the input, for messages */
     bool probe;       /* only the header is wanted: no pixels are allocated, none may be drawn */
+    bool or_video;    /* for messages: a video would have been read as well */
     bool upright;     /* set by a decoder whose format is turned upright whatever the policy */
     size_t work;      /* set by a decoder: the bytes it takes beside the file and the picture */
     qvl_error *error;

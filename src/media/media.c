@@ -101,8 +101,9 @@ static bool lists_avif(const uint8_t *bytes, size_t count) {
 static qvl_status fail_unknown(const uint8_t *bytes, size_t count, const qvl_canvas *canvas) {
     char hex[8 * 3 + 1] = "";
     for (size_t i = 0; i < count && i < 8; i++) snprintf(hex + 3 * i, 4, " %02x", bytes[i]);
-    return qvl_fail(canvas->error, QVL_ERROR_FORMAT,
-                    "%.400s: not a picture qvl reads: first bytes%s; " QVL_READABLE, canvas->name, hex);
+    return qvl_fail(canvas->error, QVL_ERROR_FORMAT, "%.400s: %s qvl reads: first bytes%s; " QVL_READABLE "%s",
+                    canvas->name, canvas->or_video ? "neither a picture nor a video" : "not a picture", hex,
+                    canvas->or_video ? "; of videos " QVL_READABLE_VIDEOS : "");
 }
 
 static qvl_status read_encoded(const uint8_t *bytes, size_t count, qvl_canvas *canvas) {
@@ -192,8 +193,9 @@ qvl_status qvl_media_options_take(const qvl_media_options *given, const char *na
     return status ? status : check_options(own, name, error);
 }
 
-static qvl_status read_image(const qvl_input *input, const qvl_media_options *given, bool probe, qvl_image *image,
-                             qvl_error *error) {
+/* like: probe and or_video of the canvas. */
+static qvl_status read_image(const qvl_input *input, const qvl_media_options *given, const qvl_canvas *like,
+                             qvl_image *image, qvl_error *error) {
     if (!image) return qvl_fail(error, QVL_ERROR_ARGUMENT, "image is NULL");
     *image = (qvl_image){0};
     if (!input) return qvl_fail(error, QVL_ERROR_ARGUMENT, "input is NULL");
@@ -202,7 +204,8 @@ static qvl_status read_image(const qvl_input *input, const qvl_media_options *gi
     qvl_media_options options;
     qvl_status status = qvl_media_options_take(given, name, &options, error);
     if (status) return status;
-    qvl_canvas canvas = {.options = &options, .name = name, .probe = probe, .error = error};
+    qvl_canvas canvas = {
+        .options = &options, .name = name, .probe = like->probe, .or_video = like->or_video, .error = error};
     status = read_input(input, &canvas);
     qvl_canvas_close(&canvas, !status);
     *image = canvas.image;
@@ -211,12 +214,17 @@ static qvl_status read_image(const qvl_input *input, const qvl_media_options *gi
 
 qvl_status qvl_image_read(const qvl_input *input, const qvl_media_options *options, qvl_image *image,
                           qvl_error *error) {
-    return read_image(input, options, false, image, error);
+    return read_image(input, options, &(qvl_canvas){0}, image, error);
 }
 
 qvl_status qvl_image_probe(const qvl_input *input, const qvl_media_options *options, qvl_image *image,
                            qvl_error *error) {
-    return read_image(input, options, true, image, error);
+    return read_image(input, options, &(qvl_canvas){.probe = true}, image, error);
+}
+
+qvl_status qvl_image_probe_medium(const qvl_input *input, const qvl_media_options *options, qvl_image *image,
+                                  qvl_error *error) {
+    return read_image(input, options, &(qvl_canvas){.probe = true, .or_video = true}, image, error);
 }
 
 void qvl_image_free(qvl_image *image) {

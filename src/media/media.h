@@ -12,6 +12,11 @@ qvl_status qvl_media_options_take(const qvl_media_options *given, const char *na
                                   qvl_error *error);
 
 #define QVL_READABLE "qvl reads JPEG, PNG, WebP, GIF, BMP, TIFF, and AVIF without alpha"
+#define QVL_READABLE_VIDEOS "MP4, QuickTime, Matroska, WebM, AVI, MPEG-TS, MPEG-PS, FLV, Ogg, ASF and IVF"
+
+/* As qvl_image_probe, where a video would have been read too: what is neither is refused as such. */
+qvl_status qvl_image_probe_medium(const qvl_input *input, const qvl_media_options *options, qvl_image *image,
+                                  qvl_error *error);
 
 /* Decoders: bytes are one whole file. Each reads the header, opens the canvas and, unless the canvas only probes,
  * draws the whole picture. Damage that can touch a pixel is an error, a cut file included; a JPEG may lack its end

@@ -19,6 +19,9 @@
 /* Jumping ahead costs what is being decoded on all threads, and finding the place in the file. */
 enum { WORTH_A_JUMP = 16 };
 
+/* After so many patience is asked. */
+enum { FRAMES_A_QUESTION = 16 };
+
 /* EXIF's orientation by the signs of what a display matrix does to x and to y; degrees by EXIF's orientation. */
 static const int32_t upright[4] = {1, 2, 4, 3}, sideways[4] = {5, 8, 6, 7};
 static const int32_t rotations[9] = {0, 0, 0, 180, 180, 270, 90, 90, 270};
@@ -160,12 +163,14 @@ static void invent_times(qvl_video *video) {
 }
 
 /* The times of all frames that decoding gives. *ordered: they go up. index->sure: each is the time of its packet. */
-static qvl_status decode_times(qvl_video *video, bool *ordered, qvl_error *error) {
+static qvl_status decode_times(qvl_video *video, const qvl_patience *patience, bool *ordered, qvl_error *error) {
     qvl_video_index *index = &video->index;
     int64_t last = INT64_MIN, step = 1;
     *ordered = index->sure = true;
     for (bool found = true; found;) {
-        qvl_status status = qvl_video_decoder_next(&video->decoder, INT64_MIN, video->ahead, &found, error);
+        qvl_status status = QVL_OK;
+        if (index->times.count % FRAMES_A_QUESTION == 0) status = qvl_video_ask(patience, video->name, error);
+        if (!status) status = qvl_video_decoder_next(&video->decoder, INT64_MIN, video->ahead, &found, error);
         if (status) return status;
         if (!found) break;
         int64_t time = video->ahead->best_effort_timestamp;
@@ -182,11 +187,11 @@ static qvl_status decode_times(qvl_video *video, bool *ordered, qvl_error *error
 }
 
 /* The index anew, from the frames that decoding gives. */
-static qvl_status index_by_decoding(qvl_video *video, qvl_error *error) {
+static qvl_status index_by_decoding(qvl_video *video, const qvl_patience *patience, qvl_error *error) {
     video->index.times.count = 0;
     bool ordered = false;
     qvl_status status = open_decoder(video, error);
-    if (!status) status = decode_times(video, &ordered, error);
+    if (!status) status = decode_times(video, patience, &ordered, error);
     av_frame_unref(video->ahead);
     qvl_video_decoder_close(&video->decoder);
     if (!status && !ordered) invent_times(video);
@@ -194,10 +199,11 @@ static qvl_status index_by_decoding(qvl_video *video, qvl_error *error) {
     return status;
 }
 
-static qvl_status make_index(qvl_video *video, qvl_error *error) {
+static qvl_status make_index(qvl_video *video, const qvl_patience *patience, qvl_error *error) {
     qvl_video_index *index = &video->index;
-    qvl_status status = qvl_video_index_read(&video->source, index, error);
-    if (!status && (!index->sure || !qvl_video_index_sort(index))) status = index_by_decoding(video, error);
+    qvl_status status = qvl_video_index_read(&video->source, patience, index, error);
+    if (!status && (!index->sure || !qvl_video_index_sort(index)))
+        status = index_by_decoding(video, patience, error);
     if (status) return status;
     if (!index->times.count)
         return qvl_fail(error, QVL_ERROR_FORMAT, "%.400s: the video has no frame%s", video->name,
@@ -269,19 +275,19 @@ static qvl_status open_webp(qvl_video *video, qvl_error *error) {
 }
 
 static qvl_status open_video(qvl_video *video, const qvl_input *input, const qvl_media_options *options,
-                             qvl_error *error) {
+                             const qvl_patience *patience, qvl_error *error) {
     qvl_status status = qvl_media_options_take(options, video->name, &video->options, error);
     if (!status) status = qvl_video_source_open(input, video->name, &video->source, error);
     if (!status && is_webp_clip(video)) return open_webp(video, error);
     if (!status) status = qvl_video_source_rewind(&video->source, &video->options, error);
     if (!status) status = take_header(video, error);
-    if (!status) status = make_index(video, error);
+    if (!status) status = make_index(video, patience, error);
     if (!status) take_frames(video);
     return status ? status : open_decoder(video, error);
 }
 
 qvl_status qvl_video_open(const qvl_input *input, const qvl_media_options *options, qvl_log_fn log, void *log_user,
-                          qvl_video **video, qvl_error *error) {
+                          const qvl_patience *patience, qvl_video **video, qvl_error *error) {
     *video = NULL;
     if (!input) return qvl_fail(error, QVL_ERROR_ARGUMENT, "input is NULL");
     const char *name = input->name ? input->name : "video in memory";
@@ -300,7 +306,7 @@ qvl_status qvl_video_open(const qvl_input *input, const qvl_media_options *optio
     v->name = qvl_strdup(name);
     v->good = av_frame_alloc();
     v->ahead = av_frame_alloc();
-    qvl_status status = v->name && v->good && v->ahead ? open_video(v, input, options, error)
+    qvl_status status = v->name && v->good && v->ahead ? open_video(v, input, options, patience, error)
                                                        : qvl_fail_memory(error, name, 1, sizeof *v);
     if (status) qvl_video_close(&v);
     *video = v;

@@ -10,6 +10,9 @@
 /* 92 hours at 30 frames a second. */
 #define MAX_PACKETS 10000000
 
+/* After so many patience is asked. */
+enum { PACKETS_A_QUESTION = 256 };
+
 /* ---- arrays that grow */
 
 /* The array with room for one more after count elements of `size` bytes, or NULL: it is then as it was. */
@@ -128,7 +131,13 @@ static void drop_cut_packet(qvl_video_index *index) {
     index->cut = true;
 }
 
-qvl_status qvl_video_index_read(qvl_video_source *source, qvl_video_index *index, qvl_error *error) {
+qvl_status qvl_video_ask(const qvl_patience *patience, const char *name, qvl_error *error) {
+    if (!patience || patience->go_on(patience->user)) return QVL_OK;
+    return qvl_fail(error, QVL_ERROR_CANCELLED, "%.400s: reading was cancelled", name);
+}
+
+qvl_status qvl_video_index_read(qvl_video_source *source, const qvl_patience *patience, qvl_video_index *index,
+                                qvl_error *error) {
     const AVCodecParameters *codec = source->stream->codecpar;
     *index = (qvl_video_index){.end = INT64_MIN};
     index->sure = is_frame_per_packet(codec->codec_id) &&
@@ -136,7 +145,10 @@ qvl_status qvl_video_index_read(qvl_video_source *source, qvl_video_index *index
     AVPacket *packet = av_packet_alloc();
     bool memory = packet != NULL;
     int code = 0, flags = 0;
+    qvl_status status = QVL_OK;
     while (memory && index->packet_count < MAX_PACKETS) {
+        if (index->packet_count % PACKETS_A_QUESTION == 0) status = qvl_video_ask(patience, source->name, error);
+        if (status) break;
         code = qvl_video_source_read(source, packet);
         if (code < 0) break;
         flags = packet->flags;
@@ -144,6 +156,7 @@ qvl_status qvl_video_index_read(qvl_video_source *source, qvl_video_index *index
         av_packet_unref(packet);
     }
     av_packet_free(&packet);
+    if (status) return status;
     if (!memory || code == AVERROR(ENOMEM))
         return qvl_fail(error, QVL_ERROR_MEMORY, "%.400s: out of memory for the times of %lld frames",
                         source->name, (long long)index->packet_count);

@@ -2,6 +2,7 @@
 #ifndef QVL_MEDIA_VIDEO_INDEX_H
 #define QVL_MEDIA_VIDEO_INDEX_H
 
+#include "base/wait.h"
 #include "media/video_source.h"
 
 /* Numbers that come one by one. */
@@ -37,8 +38,12 @@ static inline bool qvl_is_video_time(int64_t time) {
     return time > INT64_MIN / 4 && time < INT64_MAX / 4;
 }
 
-/* Reads all packets of a source that has just been rewound. */
-qvl_status qvl_video_index_read(qvl_video_source *source, qvl_video_index *index, qvl_error *error);
+/* Reads all packets of a source that has just been rewound. patience may be NULL; at its end the status is
+ * QVL_ERROR_CANCELLED. */
+qvl_status qvl_video_index_read(qvl_video_source *source, const qvl_patience *patience, qvl_video_index *index,
+                                qvl_error *error);
+/* Fails with QVL_ERROR_CANCELLED, where patience is at its end. */
+qvl_status qvl_video_ask(const qvl_patience *patience, const char *name, qvl_error *error);
 /* Sorts times, numbers the keys, and says whether the times are distinct. */
 bool qvl_video_index_sort(qvl_video_index *index);
 /* The frame of that time, or -1. */

@@ -267,9 +267,7 @@ qvl_status qvl_video_source_rewind(qvl_video_source *source, const qvl_media_opt
     source->position = 0;
     const AVInputFormat *container = qvl_video_container(head, (size_t)count, options);
     if (!container)
-        return qvl_fail(error, QVL_ERROR_FORMAT,
-                        "%.400s: not a video qvl reads; it reads MP4, QuickTime, Matroska, "
-                        "WebM, AVI, MPEG-TS, MPEG-PS, FLV, Ogg, ASF and IVF",
+        return qvl_fail(error, QVL_ERROR_FORMAT, "%.400s: not a video qvl reads; it reads " QVL_READABLE_VIDEOS,
                         source->name);
     if (is_mp4(container)) {
         qvl_status status = qvl_video_check_mp4(source, error);

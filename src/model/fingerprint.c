@@ -101,10 +101,14 @@ qvl_status qvl_fingerprint_compute(const qvl_raw_tower *tower, qvl_pool *pool, c
 
 /* ------------------------------------------------------------------------------------------------- remembering */
 
-/* A file of the memory: four parts, compared byte by byte, so that anything damaged is simply not what is
- * expected. a line that names the format DEVICE INODE SIZE SECONDS.NANOSECONDS of each file, a line each the
- * fingerprint the SHA-256 of all that Its name is made from devices and inodes alone: a file that was written to
- * takes the place of its old entry. */
+/* A file of the memory: four parts, compared byte by byte, so that anything damaged is simply not what is expected.
+ *
+ *     a line that names the format
+ *     DEVICE INODE SIZE WRITTEN CHANGED of each file, a line each; both times as SECONDS.NANOSECONDS
+ *     the fingerprint
+ *     the SHA-256 of all that
+ *
+ * Its name is made from devices and inodes alone: a file that was written to takes the place of its old entry. */
 typedef struct memory {
     char *path;
     char *text;   /* the first two parts; room for the others */
@@ -112,12 +116,14 @@ typedef struct memory {
 } memory;
 
 #define MEMORY_TAIL (2 * QVL_SHA256_HEX)
-#define ID_LINE 112 /* five integers of 20 digits, punctuation */
+#define ID_LINE 160 /* seven integers of 20 digits, punctuation */
 
 static size_t print_id(const qvl_file_id *id, bool name_only, char *text) {
     if (name_only) return (size_t)snprintf(text, ID_LINE, "%" PRIu64 " %" PRIu64 "\n", id->device, id->inode);
-    return (size_t)snprintf(text, ID_LINE, "%" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 ".%09" PRId64 "\n",
-                            id->device, id->inode, id->size, id->seconds, id->nanoseconds);
+    return (size_t)snprintf(
+        text, ID_LINE, "%" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 ".%09" PRId64 " %" PRId64 ".%09" PRId64 "\n",
+        id->device, id->inode, id->size, id->seconds, id->nanoseconds, id->changed_seconds,
+        id->changed_nanoseconds);
 }
 
 static void memory_close(memory *m) {
@@ -128,7 +134,7 @@ static void memory_close(memory *m) {
 
 static qvl_status memory_open(const char *folder, const qvl_file_id *ids, int32_t count, memory *m,
                               qvl_error *error) {
-    static const char head[] = "qvl fingerprint memory 1\n";
+    static const char head[] = "qvl fingerprint memory 2\n";
     size_t size = sizeof head + (size_t)count * ID_LINE + MEMORY_TAIL;
     uint8_t digest[QVL_SHA256_BYTES];
     char hex[QVL_SHA256_HEX], name[64];
@@ -203,10 +209,11 @@ static qvl_status remember(memory *m, const char *folder, const char *hex, qvl_e
 
 static bool same_file(const qvl_file_id *a, const qvl_file_id *b) {
     return a->device == b->device && a->inode == b->inode && a->size == b->size && a->seconds == b->seconds &&
-           a->nanoseconds == b->nanoseconds;
+           a->nanoseconds == b->nanoseconds && a->changed_seconds == b->changed_seconds &&
+           a->changed_nanoseconds == b->changed_nanoseconds;
 }
 
-/* File systems keep time in ticks of up to 10 ms. A file written to in this very tick could be written to again
+/* File systems keep time in ticks of up to 10 ms. A file changed in this very tick could be written to again
  * without a trace after it was read; so wait until a later write must show. */
 static void wait_for_next_tick(const qvl_file_id *ids, int32_t count) {
     const int64_t tick = 20000000;
@@ -214,8 +221,9 @@ static void wait_for_next_tick(const qvl_file_id *ids, int32_t count) {
     clock_gettime(CLOCK_REALTIME, &now);
     int64_t wait = 0;
     for (int32_t i = 0; i < count; i++) {
-        if (ids[i].seconds < now.tv_sec - 1 || ids[i].seconds > now.tv_sec) continue;
-        int64_t age = (now.tv_sec - ids[i].seconds) * 1000000000 + now.tv_nsec - ids[i].nanoseconds;
+        int64_t seconds = ids[i].changed_seconds;
+        if (seconds < now.tv_sec - 1 || seconds > now.tv_sec) continue;
+        int64_t age = (now.tv_sec - seconds) * 1000000000 + now.tv_nsec - ids[i].changed_nanoseconds;
         if (age >= 0 && age < tick && tick - age > wait) wait = tick - age;
     }
     if (wait) nanosleep(&(struct timespec){.tv_nsec = (long)wait}, NULL);

@@ -203,10 +203,10 @@ static void note_settings(const qvl_reader *r) {
 }
 
 static qvl_status open_reader(qvl_reader *r, const qvl_model *model, const qvl_input *input, qvl_reading reading,
-                              qvl_error *error) {
+                              const qvl_patience *patience, qvl_error *error) {
     double lap = qvl_seconds();
     qvl_status status = qvl_check_preset(r->options.preset, error);
-    if (!status) status = qvl_footage_open(model, input, reading, &r->options.media, &r->footage, error);
+    if (!status) status = qvl_footage_open(model, input, reading, &r->options.media, patience, &r->footage, error);
     if (status) return status; /* its messages have the name */
     if (r->footage.is_clip) {
         note_settings(r);
@@ -221,13 +221,14 @@ static qvl_status open_reader(qvl_reader *r, const qvl_model *model, const qvl_i
 }
 
 qvl_status qvl_reader_open(const qvl_model *model, qvl_pool *pool, const qvl_input *input, qvl_reading reading,
-                           const qvl_preprocess_options *options, qvl_reader **reader, qvl_error *error) {
+                           const qvl_preprocess_options *options, const qvl_patience *patience,
+                           qvl_reader **reader, qvl_error *error) {
     *reader = NULL;
     qvl_reader *r = qvl_calloc(1, sizeof *r);
     if (!r) return qvl_fail_memory(error, "reader", 1, sizeof *r);
     r->pool = pool;
     r->options = *options;
-    qvl_status status = open_reader(r, model, input, reading, error);
+    qvl_status status = open_reader(r, model, input, reading, patience, error);
     if (status)
         qvl_reader_close(&r);
     else

@@ -4,6 +4,7 @@
 #define QVL_PREPROCESS_CLIP_H
 
 #include "base/pool.h"
+#include "base/wait.h"
 #include "model/model.h"
 #include "preprocess/item.h"
 
@@ -32,9 +33,11 @@ typedef enum qvl_reading {
  * file is read whole, for it can be read but once.) options: of the call, taken in (base/options.h); the input's own
  * come before them here. Their profile, if any, gets the stages read and resize, also of qvl_reader_next. pool: what
  * resizing runs on; NULL: the calling thread. model, input and what options point to must outlive the reader. Notes
- * go to the model's log. Messages begin with the input's name. *reader belongs to the caller: qvl_reader_close. */
+ * go to the model's log. Messages begin with the input's name. patience: of this call, which looks at all of a video
+ * file; NULL: there is no end of it. *reader belongs to the caller: qvl_reader_close. */
 qvl_status qvl_reader_open(const qvl_model *model, qvl_pool *pool, const qvl_input *input, qvl_reading reading,
-                           const qvl_preprocess_options *options, qvl_reader **reader, qvl_error *error);
+                           const qvl_preprocess_options *options, const qvl_patience *patience,
+                           qvl_reader **reader, qvl_error *error);
 /* Accepts NULL and a pointer to NULL; nulls the pointer. */
 void qvl_reader_close(qvl_reader **reader);
 

@@ -48,8 +48,9 @@ static const char *name_of(const qvl_footage *f) {
 
 /* ---- opening */
 
-static qvl_status open_video(qvl_footage *f, qvl_error *error) {
-    qvl_status status = qvl_video_open(f->input, &f->media, f->model->log, f->model->log_user, &f->video, error);
+static qvl_status open_video(qvl_footage *f, const qvl_patience *patience, qvl_error *error) {
+    qvl_status status =
+        qvl_video_open(f->input, &f->media, f->model->log, f->model->log_user, patience, &f->video, error);
     if (status) return status;
     const qvl_video_info *info = qvl_video_get_info(f->video);
     f->count = info->frame_count;
@@ -105,7 +106,8 @@ static qvl_status check_reading(const qvl_footage *f, qvl_reading reading, qvl_e
 }
 
 qvl_status qvl_footage_open(const qvl_model *model, const qvl_input *input, qvl_reading reading,
-                            const qvl_media_options *media, qvl_footage *f, qvl_error *error) {
+                            const qvl_media_options *media, const qvl_patience *patience, qvl_footage *f,
+                            qvl_error *error) {
     *f = (qvl_footage){.model = model, .input = input, .media = *media, .count = 1};
     bool is_video = false;
     if (reading == QVL_READ_VIDEO) f->media.animation = QVL_ANIMATION_CLIP;
@@ -115,9 +117,10 @@ qvl_status qvl_footage_open(const qvl_model *model, const qvl_input *input, qvl_
     f->is_clip = is_video || input->kind == QVL_INPUT_FRAMES || reading == QVL_READ_VIDEO;
     status = check_reading(f, reading, error);
     if (status) return status;
-    if (is_video) return open_video(f, error);
+    if (is_video) return open_video(f, patience, error);
     if (input->kind == QVL_INPUT_FRAMES) return open_list(f, error);
-    return qvl_image_probe(f->input, &f->media, &f->shape, error);
+    return reading == QVL_READ_IMAGE ? qvl_image_probe(f->input, &f->media, &f->shape, error)
+                                     : qvl_image_probe_medium(f->input, &f->media, &f->shape, error);
 }
 
 void qvl_footage_close(qvl_footage *f) {

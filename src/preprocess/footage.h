@@ -17,10 +17,11 @@ typedef struct qvl_footage {
     qvl_image shape; /* what every frame is, without pixels */
 } qvl_footage;
 
-/* Headers only. Messages begin with the input's name. model and input must outlive it. footage belongs to the caller,
- * on failure too: qvl_footage_close, which accepts a zeroed struct. */
+/* Headers only. Messages begin with the input's name. model and input must outlive it. patience: of qvl_video_open.
+ * footage belongs to the caller, on failure too: qvl_footage_close, which accepts a zeroed struct. */
 qvl_status qvl_footage_open(const qvl_model *model, const qvl_input *input, qvl_reading reading,
-                            const qvl_media_options *media, qvl_footage *footage, qvl_error *error);
+                            const qvl_media_options *media, const qvl_patience *patience, qvl_footage *footage,
+                            qvl_error *error);
 void qvl_footage_close(qvl_footage *footage);
 
 /* A frame in 0..count-1, not below that of the call before; of the size that was promised. *image belongs to the

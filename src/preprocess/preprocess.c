@@ -102,7 +102,7 @@ static qvl_status append_input(assembly *to, const qvl_input *input, const qvl_p
     qvl_reader *reader;
     float table[3][256];
     int64_t at = to->patches->rows;
-    qvl_status status = qvl_reader_open(model, model->pool, input, QVL_READ_ANY, options, &reader, error);
+    qvl_status status = qvl_reader_open(model, model->pool, input, QVL_READ_ANY, options, NULL, &reader, error);
     if (status) return status;
     const qvl_item *planned = qvl_reader_item(reader);
     qvl_normalise_table(qvl_item_processor(&model->config, planned), qvl_item_preset(options->preset, planned),

@@ -61,13 +61,19 @@ static qvl_status take_options(assembly *a, const qvl_prompt_options *given) {
     return QVL_OK;
 }
 
+static bool go_on(void *user) {
+    const qvl_prompt_options *o = user;
+    return o->progress(0, 1, o->progress_user);
+}
+
 static qvl_status measure_all(assembly *a) {
     const qvl_conversation *c = &a->conversation;
+    const qvl_patience asking = {go_on, &a->options}, *patience = a->options.progress ? &asking : NULL;
     a->measured = qvl_calloc(c->source_count + 1, sizeof *a->measured);
     if (!a->measured) return qvl_fail_memory(a->error, "sizes", c->source_count, sizeof *a->measured);
     for (size_t i = 0; i < c->source_count; i++) {
         qvl_status status = qvl_source_measure(a->prompter->model, &c->sources[i], &a->options.preprocess,
-                                               &a->measured[i], a->error);
+                                               patience, &a->measured[i], a->error);
         if (status) return status;
     }
     return QVL_OK;

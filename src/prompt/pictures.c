@@ -20,11 +20,12 @@ static qvl_status named(const qvl_source *source, qvl_status status, qvl_error *
 /* ---- sizes */
 
 static qvl_status measure_input(const qvl_model *model, const qvl_source *source,
-                                const qvl_preprocess_options *options, qvl_item *item, qvl_error *error) {
+                                const qvl_preprocess_options *options, const qvl_patience *patience,
+                                qvl_item *item, qvl_error *error) {
     qvl_reading reading = source->kind == QVL_MEDIUM_VIDEO ? QVL_READ_VIDEO : QVL_READ_IMAGE;
     qvl_reader *reader;
     const qvl_input *input = picture_of(source);
-    qvl_status status = qvl_reader_open(model, NULL, input, reading, options, &reader, error);
+    qvl_status status = qvl_reader_open(model, NULL, input, reading, options, patience, &reader, error);
     if (status) return input->name ? status : named(source, status, error); /* else it has the input's name */
     status = qvl_item_copy(qvl_reader_item(reader), item, error);
     qvl_reader_close(&reader);
@@ -72,12 +73,13 @@ static qvl_status check_medium(const qvl_source *source, qvl_error *error) {
 }
 
 qvl_status qvl_source_measure(const qvl_model *model, const qvl_source *source,
-                              const qvl_preprocess_options *options, qvl_measured *measured, qvl_error *error) {
+                              const qvl_preprocess_options *options, const qvl_patience *patience,
+                              qvl_measured *measured, qvl_error *error) {
     const qvl_medium *medium = source->medium;
     *measured = (qvl_measured){0};
     qvl_status status = check_medium(source, error);
     if (!status && picture_of(source)) {
-        status = measure_input(model, source, options, &measured->item, error);
+        status = measure_input(model, source, options, patience, &measured->item, error);
         if (!status && measured->item.clip) measured->timestamps = measured->item.clip->timestamps;
         return status;
     }

@@ -5,9 +5,10 @@
 #include "pipeline.h"
 #include "prompt/expand.h"
 
-/* From headers alone. options: of the call. */
+/* From headers alone. options: of the call. patience: of qvl_reader_open. */
 qvl_status qvl_source_measure(const qvl_model *model, const qvl_source *source,
-                              const qvl_preprocess_options *options, qvl_measured *measured, qvl_error *error);
+                              const qvl_preprocess_options *options, const qvl_patience *patience,
+                              qvl_measured *measured, qvl_error *error);
 
 /* What encoding it takes. measured: what it must come out as. Both must outlive the result. */
 qvl_encode_source qvl_source_to_encode(const qvl_source *source, const qvl_measured *measured);

@@ -39,7 +39,7 @@ static qvl_status answer_twice(const bench *b, qvl_lm *lm, const qvl_prompt *fir
 
 static void test_all(void **state) {
     (void)state;
-    bench b = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_F32, NULL);
+    bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_F32, NULL);
     qvl_prompt first = plan_chat(&b, "[{\"role\":\"user\",\"content\":\"What is it?\"}]", NULL),
                second =
                    plan_chat(&b, "[{\"role\":\"user\",\"content\":\"What is it, and what is behind it?\"}]", NULL);

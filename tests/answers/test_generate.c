@@ -11,7 +11,7 @@
 
 enum { MOST = 64 };
 
-/* What a test works with: the demo model's words, and a generator whose model follows the script. */
+/* What a test works with: the random model's words, and a generator whose model follows the script. */
 typedef struct stage {
     bench words;
     qvl_lm lm;
@@ -37,7 +37,7 @@ static void set_script(stage *s, const char *text) {
 }
 
 static void open_stage(stage *s, const char *script, int64_t max_length) {
-    *s = (stage){.words = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_F32, NULL), .stop_after = -1};
+    *s = (stage){.words = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_F32, NULL), .stop_after = -1};
     set_script(s, script);
     qvl_sequence_options sequence;
     qvl_sequence_options_init(&sequence);

@@ -98,7 +98,7 @@ static void write_text(const char *name, const char *text) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* The demo model's folder without its weights, and with this generation_config.json (NULL: none). */
+/* The random model's folder without its weights, and with this generation_config.json (NULL: none). */
 static void make_folder(const char *generation_config) {
     static const char *const names[] = {"config.json", "preprocessor_config.json",
                                         "video_preprocessor_config.json", "tokenizer.json",
@@ -107,7 +107,7 @@ static void make_folder(const char *generation_config) {
     assert_non_null(mkdtemp(folder));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[256];
-        snprintf(path, sizeof path, DEMO "/%s", names[i]);
+        snprintf(path, sizeof path, QVL_RANDOM_MODEL "/%s", names[i]);
         char *text = read_text(path);
         write_text(names[i], text);
         free(text);
@@ -138,7 +138,7 @@ static void assert_stops(const int32_t *want, size_t count) {
 
 static void test_stop_tokens(void **state) {
     (void)state;
-    bench demo = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_F32, NULL);
+    bench demo = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_F32, NULL);
     int32_t end = id_of(&demo, "<|im_end|>"), text_end = id_of(&demo, "<|endoftext|>");
     close_bench(&demo);
     assert_true(text_end < end);
@@ -208,7 +208,7 @@ static void test_defaults(void **state) {
 static void test_never_tokens(void **state) {
     (void)state;
     enum { VOCAB = 600 };
-    bench b = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_F32, NULL);
+    bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_F32, NULL);
     uint8_t never[VOCAB];
     int32_t stops[2] = {id_of(&b, "<|endoftext|>"), id_of(&b, "<|vision_pad|>")};
     qvl_tokenizer_info info;

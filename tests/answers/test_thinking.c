@@ -21,7 +21,7 @@ typedef struct stage {
 /* The script: the tokens of a text, special ones too. */
 static void open_stage(stage *s, const char *template, const char *script) {
     *s = (stage){.template = published_template(template)};
-    s->words = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_F32, s->template);
+    s->words = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_F32, s->template);
     qvl_tokens tokens;
     const qvl_tokenizer *tokenizer = qvl_prompter_tokenizer(s->words.prompter);
     assert_int_equal(qvl_tokenize(tokenizer, script, strlen(script), NULL, &tokens, NULL), QVL_OK);
@@ -179,7 +179,7 @@ static void test_fed_back(void **state) {
 static void test_switches_reach_the_template(void **state) {
     (void)state;
     char *text = published_template("qwen3.8.jinja");
-    bench words = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_F32, text);
+    bench words = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_F32, text);
     static const char chat[] = "[{\"role\":\"user\",\"content\":\"What is it?\"}]";
     qvl_prompt_options options;
     qvl_prompt_options_init(&options);

@@ -327,7 +327,7 @@ static qvl_preprocess_options unscaled(void) {
 /* [A], [A, B], [B, A]: one key for each item, wherever it stands. */
 static void report_68_a_second_picture(void **state) {
     (void)state;
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_WEIGHTS);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS);
     qvl_session *session = open_session(model);
     qvl_cache *cache = open_cache(64 * MB, NULL, NULL);
     qvl_input a = make_rgb(200, 120), b = make_rgb(120, 300);
@@ -356,7 +356,7 @@ static qvl_input transposed(const qvl_input *in) {
 /* Whatever changes pixels or patch rows is a miss, and only that: a name does not count. */
 static void report_67_what_is_the_same(void **state) {
     (void)state;
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_WEIGHTS);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS);
     qvl_session *session = open_session(model);
     qvl_cache *cache = open_cache(64 * MB, scratch("same"), NULL);
     qvl_input a = make_rgb(160, 96), same = make_rgb(160, 96), turned = transposed(&a);
@@ -431,7 +431,7 @@ static void test_features_are_equal_bit_for_bit(void **state) {
     qvl_input pictures[PICTURES];
     for (int64_t i = 0; i < PICTURES; i++) pictures[i] = make_rgb(40 + 31 * i, 200 - 17 * i);
     for (int dtype = QVL_F32; dtype <= QVL_BF16; dtype++) {
-        qvl_model *model = open_model(DEMO, (qvl_dtype)dtype, 2, QVL_CPU_ALL);
+        qvl_model *model = open_model(QVL_RANDOM_MODEL, (qvl_dtype)dtype, 2, QVL_CPU_ALL);
         qvl_session *session = open_session(model);
         qvl_cache *cache = open_cache(MB / 32, scratch(dtype ? "bits-bf16" : "bits-f32"), NULL);
         for (int round = 0; round < 3; round++) {
@@ -451,7 +451,7 @@ static void test_features_are_equal_bit_for_bit(void **state) {
 /* A result of one picture is a view: two of them show the same memory. */
 static void test_hits_are_views(void **state) {
     (void)state;
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_WEIGHTS);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS);
     qvl_session *session = open_session(model);
     qvl_cache *cache = open_cache(64 * MB, NULL, NULL);
     use_cache(session, cache);
@@ -478,7 +478,7 @@ static void test_hits_are_views(void **state) {
 /* A profile and taps time and see the tower itself: no cache. */
 static void test_profiles_and_taps_never_use_it(void **state) {
     (void)state;
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_WEIGHTS);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS);
     qvl_session *session = open_session(model);
     qvl_cache *cache = open_cache(64 * MB, NULL, NULL);
     use_cache(session, cache);
@@ -530,7 +530,7 @@ static bool check_group(size_t input, int64_t group, const qvl_item *item, const
 static void test_groups_are_handed_out_early(void **state) {
     (void)state;
     enum { PICTURES = 6 };
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_WEIGHTS);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS);
     qvl_session *session = open_session(model);
     qvl_input pictures[PICTURES];
     for (int64_t i = 0; i < PICTURES; i++) pictures[i] = make_rgb(50 + 40 * i, 90);
@@ -557,7 +557,7 @@ static void test_groups_are_handed_out_early(void **state) {
 /* The first input that fails is the one that is named, whatever was read ahead. */
 static void test_first_failure_in_order(void **state) {
     (void)state;
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_WEIGHTS);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS);
     qvl_session *session = open_session(model);
     qvl_input good = make_rgb(64, 64), strip = make_rgb(500, 1), strip2 = make_rgb(501, 1);
     strip.name = "first.png";
@@ -596,7 +596,7 @@ static bool look_on(int64_t done, int64_t total, void *user) {
 static void test_progress_and_cancellation(void **state) {
     (void)state;
     enum { PICTURES = 4 };
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_WEIGHTS);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS);
     qvl_session *session = open_session(model);
     qvl_cache *cache = open_cache(64 * MB, NULL, NULL);
     qvl_input pictures[PICTURES];

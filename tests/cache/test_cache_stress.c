@@ -102,7 +102,7 @@ static void *serve(void *user) {
 }
 
 static void open_load(load *l, const char *folder) {
-    *l = (load){.model = open_folder(DEMO, QVL_OPEN_WEIGHTS)};
+    *l = (load){.model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS)};
     qvl_preprocess_options_init(&l->options);
     l->options.min_pixels = 1;
     qvl_session *session = open_session(l->model);
@@ -164,7 +164,7 @@ static void fifty_threads_and_a_disk(void **state) {
 static void memory_stays_flat(void **state) {
     (void)state;
     enum { MANY = 10000, FIRST = 1000 };
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_WEIGHTS);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS);
     qvl_session *session = open_session(model);
     qvl_cache_options limits;
     qvl_cache_options_init(&limits);

@@ -6,10 +6,13 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <lmdb.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -293,9 +296,44 @@ static void test_full_disk(void **state) {
 
 /* ---- death */
 
+/* Where a writer is, in memory that outlives it. The calls of LMDB pass through here (tests.cmake). */
+typedef enum place { OUTSIDE, IN_TRANSACTION, IN_COMMIT } place;
+static _Atomic place *writer_place;
+
+int __real_mdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned flags, MDB_txn **txn);
+int __real_mdb_txn_commit(MDB_txn *txn);
+void __real_mdb_txn_abort(MDB_txn *txn);
+int __wrap_mdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned flags, MDB_txn **txn);
+int __wrap_mdb_txn_commit(MDB_txn *txn);
+void __wrap_mdb_txn_abort(MDB_txn *txn);
+
+static void go_to(place where) {
+    if (writer_place) *writer_place = where;
+}
+
+int __wrap_mdb_txn_begin(MDB_env *env, MDB_txn *parent, unsigned flags, MDB_txn **txn) {
+    int code = __real_mdb_txn_begin(env, parent, flags, txn);
+    if (!code && !(flags & MDB_RDONLY)) go_to(IN_TRANSACTION);
+    return code;
+}
+
+int __wrap_mdb_txn_commit(MDB_txn *txn) {
+    go_to(IN_COMMIT);
+    int code = __real_mdb_txn_commit(txn);
+    go_to(OUTSIDE);
+    return code;
+}
+
+void __wrap_mdb_txn_abort(MDB_txn *txn) {
+    __real_mdb_txn_abort(txn);
+    go_to(OUTSIDE);
+}
+
 /* Puts entries first, first + 1, ... and says after each that it is committed. Never returns. */
-static void write_until_killed(const char *folder, const qvl_features_shape *shape, uint64_t first, int say) {
+static void write_until_killed(const char *folder, const qvl_features_shape *shape, uint64_t first, int say,
+                               _Atomic place *where) {
     qvl_store *store;
+    writer_place = where;
     if (qvl_store_open(folder, 512 * MB, NULL, NULL, &store, NULL)) _exit(3);
     for (uint64_t i = first;; i++) {
         if (!put(store, shape, i)) _exit(4);
@@ -322,13 +360,16 @@ static void test_kills_during_writes(void **state) {
     qvl_store *reader = open_store(folder, 512 * MB, NULL);
     uint64_t committed[KILLS] = {0}, total = 0;
     unsigned seed = 20261129;
-    int interrupted = 0;
+    int unannounced = 0, found_at[3] = {0};
+    _Atomic place *where = mmap(NULL, sizeof *where, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(where, MAP_FAILED);
     for (uint64_t k = 0; k < KILLS; k++) {
         int said[2];
         assert_int_equal(pipe2(said, O_NONBLOCK), 0);
+        *where = OUTSIDE;
         pid_t child = fork();
         assert_true(child >= 0);
-        if (child == 0) write_until_killed(folder, &shape, k * STRIDE, said[1]);
+        if (child == 0) write_until_killed(folder, &shape, k * STRIDE, said[1], where);
         close(said[1]);
         /* While it opens, or some time into one of its first writes. */
         seed = seed * 1103515245 + 12345;
@@ -340,17 +381,24 @@ static void test_kills_during_writes(void **state) {
         int status;
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        found_at[*where]++;
         hear(said[0], k * STRIDE, &committed[k]);
         close(said[0]);
         /* All that it said is there and right, and what comes after, if it is there, is right too. */
         for (uint64_t i = 0; i < committed[k]; i++) assert_true(get(reader, &shape, k * STRIDE + i));
-        interrupted += get(reader, &shape, k * STRIDE + committed[k]);
+        unannounced += get(reader, &shape, k * STRIDE + committed[k]);
         total += committed[k];
         assert_true(put(reader, &small_shape, ((uint64_t)1 << 40) + k)); /* the lock of the dead is free */
     }
     printf("%llu entries by %d killed writers, %d more that were committed and not announced\n",
-           (unsigned long long)total, KILLS, interrupted);
+           (unsigned long long)total, KILLS, unannounced);
+    printf("killed between begin and commit: %d, in a commit: %d, elsewhere: %d\n", found_at[IN_TRANSACTION],
+           found_at[IN_COMMIT], found_at[OUTSIDE]);
     assert_true(total > KILLS);
+    /* Or nothing was tested: a kill elsewhere cannot harm. */
+    assert_true(found_at[IN_TRANSACTION] + found_at[IN_COMMIT] >= KILLS / 4);
+    assert_true(found_at[IN_COMMIT] >= KILLS / 10);
+    munmap((void *)(uintptr_t)where, sizeof *where);
     qvl_store_close(&reader);
     reader = open_store(folder, 512 * MB, NULL);
     for (uint64_t k = 0; k < KILLS; k++) {

@@ -1,5 +1,8 @@
 # The encoder cache and its store.
 qvl_test(test_store cache/test_store.c cache/support.c)
+# The test sees where a writer is that it kills.
+target_link_options(test_store PRIVATE
+  LINKER:--wrap=mdb_txn_begin,--wrap=mdb_txn_commit,--wrap=mdb_txn_abort)
 
 # With real towers; the demo tool makes their folders.
 function(qvl_cache_test name)

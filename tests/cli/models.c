@@ -48,8 +48,7 @@ static void change_weights(const char *folder, const model_change *change) {
 
 const char *make_model(const char *name, const model_change *change) {
     const char *folder = scratch(name);
-    result r = expect(0, NULL, ARGUMENTS(QVL_DEMO_MODEL_TOOL, "--shape", "demo", folder));
-    free_result(&r);
+    run(ARGUMENTS("/bin/cp", "-r", QVL_RANDOM_MODEL, folder));
     change_weights(folder, change);
     return folder;
 }

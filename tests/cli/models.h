@@ -1,4 +1,4 @@
-/* Model folders for the tests of answers: the tool's demo shape, whose weights are random, with one thing changed. */
+/* Model folders for the tests of answers: copies of the random model with one thing changed. */
 #ifndef QVL_TESTS_CLI_MODELS_H
 #define QVL_TESTS_CLI_MODELS_H
 

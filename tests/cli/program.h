@@ -27,6 +27,8 @@ void free_result(result *r);
 result expect(int code, const char *input, const char *const *arguments);
 #define ARGUMENTS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define QVL(...) ARGUMENTS(QVL_PROGRAM, __VA_ARGS__)
+/* With the random model. */
+#define QVL_RANDOM(...) QVL(__VA_ARGS__, "-m", QVL_RANDOM_MODEL)
 
 /* Runs a program that must succeed. */
 void run(const char *const *arguments);

@@ -88,12 +88,11 @@ void terminal_close(terminal *t, int code) {
     int status;
     double start = now();
     while (read_more(t, 1000 * SECONDS) && now() - start < SECONDS) continue;
-    if (waitpid(t->child, &status, WNOHANG) == 0) {
-        usleep(1000000);
-        if (waitpid(t->child, &status, WNOHANG) == 0) {
-            kill(t->child, SIGKILL);
-            fail_msg("the program did not end; at the end was: %s", tail(t));
-        }
+    pid_t ended = 0; /* it closes the terminal a little before */
+    for (int i = 0; i < 200 && !(ended = waitpid(t->child, &status, WNOHANG)); i++) usleep(10000);
+    if (!ended) {
+        kill(t->child, SIGKILL);
+        fail_msg("the program did not end; at the end was: %s", tail(t));
     }
     close(t->fd);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != code)

@@ -72,6 +72,43 @@ static void test_answer(void **state) {
     free_result(&r);
 }
 
+/* What usage says about the cache and a picture; NULL: nothing. */
+static void assert_cached(const cJSON *json, int picture, int tokens, const char *word) {
+    const cJSON *entry = cJSON_GetArrayItem(field(field(json, "usage"), "media"), picture);
+    const cJSON *cache = field(entry, "cache");
+    assert_int_equal(field(entry, "tokens")->valueint, tokens);
+    if (!word) assert_true(cJSON_IsNull(cache));
+    if (word) assert_string_equal(cache->valuestring, word);
+}
+
+/* Each picture is spoken of by itself. */
+static void test_cache_of_two(void **state) {
+    (void)state;
+    char one[512], other[512], note[1200];
+    snprintf(one, sizeof one, "%s", scratch("one.png"));
+    snprintf(other, sizeof other, "%s", scratch("other.png"));
+    write_png(one, 320, 256);
+    write_png(other, 512, 160);
+    result r = expect(0, NULL, ASK(one, "What is it?", "--max-new-tokens", "2"));
+    snprintf(note, sizeof note, "note: %s: 80 tokens, encoded\nnote: prompt of ", one);
+    assert_says(r.err, note);
+    free_result(&r);
+    cJSON *json = json_of(0, ASK(one, other, "What are they?", "--json", "-q", "--max-new-tokens", "2"), NULL);
+    assert_string_equal(field(cJSON_GetArrayItem(field(field(json, "usage"), "media"), 1), "input")->valuestring,
+                        other);
+    assert_cached(json, 0, 80, "hit");
+    assert_cached(json, 1, 80, "miss");
+    cJSON_Delete(json);
+    write_png(other, 640, 128);
+    r = expect(0, NULL, ASK(one, other, "What are they?", "--max-new-tokens", "2"));
+    snprintf(note, sizeof note, "note: %s: 80 tokens, found in the cache; %s: 80 tokens, encoded\n", one, other);
+    assert_says(r.err, note);
+    free_result(&r);
+    r = expect(0, NULL, ASK("Hello", "--max-new-tokens", "2"));
+    assert_int_equal(strncmp(r.err, "note: prompt of ", 16), 0);
+    free_result(&r);
+}
+
 /* What the cache has is not encoded again, and says the same. */
 static void test_cache(void **state) {
     (void)state;
@@ -84,6 +121,9 @@ static void test_cache(void **state) {
     assert_int_equal(field(field(second, "tower"), "encoded")->valueint, 0);
     assert_int_equal(field(field(second, "tower"), "cached")->valueint, 1);
     assert_int_equal(field(field(third, "tower"), "encoded")->valueint, 1);
+    assert_cached(first, 0, 77, "miss");
+    assert_cached(second, 0, 77, "hit");
+    assert_cached(third, 0, 77, NULL);
     assert_string_equal(field(first, "text")->valuestring, field(second, "text")->valuestring);
     assert_string_equal(field(first, "text")->valuestring, field(third, "text")->valuestring);
     cJSON_Delete(first);
@@ -244,8 +284,8 @@ static void test_bad_models(void **state) {
     assert_refused(1, QVL("ask", "-m", broken, "Hello", "-q"), "finite");
 }
 
-/* A stop token ends the demo model's answers, and its folder says how long they may be. */
-static void test_demo_model(void **state) {
+/* A stop token ends the bundled model's answers, and its folder says how long they may be. */
+static void test_bundled_model(void **state) {
     (void)state;
     cJSON *json = json_of(0, QVL("ask", SCENE, "What is it?", "--json", "-q"), NULL);
     assert_in_range(field(field(json, "usage"), "completion_tokens")->valueint, 1, 4096);
@@ -254,15 +294,11 @@ static void test_demo_model(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answer),
-        cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_inputs),
-        cmocka_unit_test(test_sampling),
-        cmocka_unit_test(test_logprobs_and_stops),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_transformers),
-        cmocka_unit_test(test_bad_models),
-        cmocka_unit_test(test_demo_model),
+        cmocka_unit_test(test_answer),       cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_cache_of_two), cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_sampling),     cmocka_unit_test(test_logprobs_and_stops),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_transformers),
+        cmocka_unit_test(test_bad_models),   cmocka_unit_test(test_bundled_model),
     };
     return cmocka_run_group_tests(tests, open_model, NULL);
 }

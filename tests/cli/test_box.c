@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define SCENE QVL_SOURCE_DIR "/examples/scene.jpg"
-#define DEMO QVL_SOURCE_DIR "/models/demo"
 
 static void expect_line(const char *const *arguments, const char *line) {
     result r = expect(0, NULL, arguments);
@@ -23,16 +22,16 @@ static void test_frames(void **state) {
     /* 640 x 427; the model sees 640 x 416. */
     expect_line(QVL("box", SCENE, "250,500,750,1000"), "160.00,213.50,480.00,427.00\n");
     expect_line(QVL("box", SCENE, "--to", "source", "500,500"), "320.00,213.50\n");
-    expect_line(QVL("box", SCENE, "-m", DEMO, "--to", "model", "0,0,500,500"), "0.00,0.00,320.00,208.00\n");
-    expect_line(QVL("box", SCENE, "-m", DEMO, "--from", "model", "0,0,320,208"), "0.00,0.00,320.00,213.50\n");
+    expect_line(QVL_RANDOM("box", SCENE, "--to", "model", "0,0,500,500"), "0.00,0.00,320.00,208.00\n");
+    expect_line(QVL_RANDOM("box", SCENE, "--from", "model", "0,0,320,208"), "0.00,0.00,320.00,213.50\n");
     expect_line(QVL("box", SCENE, "--from", "file", "--to", "norm1000", "64,42.7"), "100.00,100.00\n");
     expect_line(QVL("box", SCENE, "--from", "file", "--to", "file", "9,8,7,6.125"), "7.00,6.12,9.00,8.00\n");
     expect_line(QVL("box", SCENE, "1,2", "10,20,30,40"), "0.64,0.85\n6.40,8.54,19.20,17.08\n");
-    expect_line(QVL("box", SCENE, "-m", DEMO, "--from", "model", "--size", "64x32", "32,16"), "320.00,213.50\n");
+    expect_line(QVL_RANDOM("box", SCENE, "--from", "model", "--size", "64x32", "32,16"), "320.00,213.50\n");
 }
 
 static cJSON *box_json(const char *path, const char *from, const char *to, const char *box) {
-    result r = expect(0, NULL, QVL("box", path, "-m", DEMO, "--json", "--from", from, "--to", to, box));
+    result r = expect(0, NULL, QVL_RANDOM("box", path, "--json", "--from", from, "--to", to, box));
     cJSON *json = cJSON_Parse(r.out);
     if (!json) fail_msg("this is no JSON: %s", r.out);
     free_result(&r);
@@ -77,7 +76,7 @@ static void report_13_round_trips(void **state) {
     }
     expect_line(QVL("box", scratch("square.png"), "120,50,880,990"), "96.00,40.00,704.00,792.00\n");
     expect_line(QVL("box", scratch("strip.png"), "120,50,880,990"), "165.60,12.25,1214.40,242.55\n");
-    expect_line(QVL("box", scratch("strip.png"), "-m", DEMO, "--from", "model", "688,128,1376,256"),
+    expect_line(QVL_RANDOM("box", scratch("strip.png"), "--from", "model", "688,128,1376,256"),
                 "690.00,122.50,1380.00,245.00\n");
 }
 
@@ -154,7 +153,7 @@ static void test_refusals(void **state) {
     expect_refused(1, QVL("box", SCENE, "1,1e300"), "position 1, 1e+300");
     expect_refused(1, QVL("box", "/nowhere/a.png", "1,2"), "/nowhere/a.png");
     expect_refused(1, QVL("box", SCENE, "1,2", "-m", "/nowhere"), "/nowhere");
-    expect_refused(1, QVL("box", SCENE, "1,2", "-m", DEMO, "--size", "33x32"), "multiples of 32");
+    expect_refused(1, QVL_RANDOM("box", SCENE, "1,2", "--size", "33x32"), "multiples of 32");
 }
 
 int main(void) {

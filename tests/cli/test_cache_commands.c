@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +17,6 @@
 
 #define SCENE QVL_SOURCE_DIR "/examples/scene.jpg"
 #define CHART QVL_SOURCE_DIR "/examples/chart.png"
-#define DEMO QVL_SOURCE_DIR "/models/demo"
 
 static int number(const cJSON *json, const char *key) {
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(json, key);
@@ -49,23 +49,23 @@ static void test_encode_says_hit_or_miss(void **state) {
     snprintf(second, sizeof second, "%s", scratch("second.safetensors"));
     snprintf(third, sizeof third, "%s", scratch("third.safetensors"));
     clear();
-    result r = expect(0, NULL, QVL("encode", SCENE, "-m", DEMO, "-o", first));
+    result r = expect(0, NULL, QVL_RANDOM("encode", SCENE, "-o", first));
     assert_says(r.out, "260 tokens, cache miss\n");
     free_result(&r);
-    r = expect(0, NULL, QVL("encode", SCENE, "-m", DEMO, "-o", second));
+    r = expect(0, NULL, QVL_RANDOM("encode", SCENE, "-o", second));
     assert_says(r.out, "260 tokens, cache hit\n");
     free_result(&r);
-    r = expect(0, NULL, QVL("encode", SCENE, "-m", DEMO, "-o", third, "--no-cache"));
+    r = expect(0, NULL, QVL_RANDOM("encode", SCENE, "-o", third, "--no-cache"));
     assert_says(r.out, "260 tokens\n");
     free_result(&r);
     assert_same_file(first, second);
     assert_same_file(first, third);
-    expect_words(QVL("encode", CHART, SCENE, "-m", DEMO, "--json"), "miss", "hit");
-    expect_words(QVL("encode", CHART, SCENE, "-m", DEMO, "--json", "--no-cache"), "", "");
-    expect_words(QVL("encode", CHART, SCENE, "-m", DEMO, "--json", "--profile"), "", "");
-    expect_words(QVL("encode", CHART, SCENE, "-m", DEMO, "--json", "--dtype", "f32"), "miss", "miss");
-    expect_words(QVL("encode", SCENE, "-m", DEMO, "--json", "--cpu-mask", "scalar"), "miss", NULL);
-    expect_words(QVL("encode", SCENE, "-m", DEMO, "--json", "--cpu-mask", "scalar"), "hit", NULL);
+    expect_words(QVL_RANDOM("encode", CHART, SCENE, "--json"), "miss", "hit");
+    expect_words(QVL_RANDOM("encode", CHART, SCENE, "--json", "--no-cache"), "", "");
+    expect_words(QVL_RANDOM("encode", CHART, SCENE, "--json", "--profile"), "", "");
+    expect_words(QVL_RANDOM("encode", CHART, SCENE, "--json", "--dtype", "f32"), "miss", "miss");
+    expect_words(QVL_RANDOM("encode", SCENE, "--json", "--cpu-mask", "scalar"), "miss", NULL);
+    expect_words(QVL_RANDOM("encode", SCENE, "--json", "--cpu-mask", "scalar"), "hit", NULL);
 }
 
 static void test_prompt_uses_the_same(void **state) {
@@ -76,11 +76,11 @@ static void test_prompt_uses_the_same(void **state) {
     snprintf(path, sizeof path, "%s", scratch("chat.json"));
     write_file(path, chat, sizeof chat - 1);
     clear();
-    expect_words(QVL("encode", SCENE, "-m", DEMO, "--json"), "miss", NULL);
-    expect_words(QVL("prompt", path, "-m", DEMO, "--json"), "hit", "miss");
-    expect_words(QVL("prompt", path, "-m", DEMO, "--json"), "hit", "hit");
-    expect_words(QVL("prompt", path, "-m", DEMO, "--json", "--no-cache"), "", "");
-    result r = expect(0, NULL, QVL("prompt", path, "-m", DEMO));
+    expect_words(QVL_RANDOM("encode", SCENE, "--json"), "miss", NULL);
+    expect_words(QVL_RANDOM("prompt", path, "--json"), "hit", "miss");
+    expect_words(QVL_RANDOM("prompt", path, "--json"), "hit", "hit");
+    expect_words(QVL_RANDOM("prompt", path, "--json", "--no-cache"), "", "");
+    result r = expect(0, NULL, QVL_RANDOM("prompt", path));
     assert_says(r.out, ", cache hit\n");
     free_result(&r);
 }
@@ -91,7 +91,7 @@ static void test_cache_command(void **state) {
     cJSON *json = run_json(QVL("cache", "stats", "--json"));
     assert_int_equal(number(json, "entries"), 0);
     cJSON_Delete(json);
-    expect_words(QVL("encode", CHART, SCENE, "-m", DEMO, "--json"), "miss", "miss");
+    expect_words(QVL_RANDOM("encode", CHART, SCENE, "--json"), "miss", "miss");
     json = run_json(QVL("cache", "stats", "--json"));
     assert_int_equal(number(json, "entries"), 2);
     assert_true(number(json, "bytes") > 260 * 64 * 2 * 3);
@@ -112,7 +112,7 @@ static void test_cache_command(void **state) {
     assert_says(r.err, "'empty' is none of stats, verify, clear, path");
     free_result(&r);
     clear();
-    expect_words(QVL("encode", CHART, "-m", DEMO, "--json"), "miss", NULL);
+    expect_words(QVL_RANDOM("encode", CHART, "--json"), "miss", NULL);
 }
 
 /* A cache folder that cannot be used: a note, and the same result. */
@@ -128,7 +128,7 @@ static void test_unusable_cache(void **state) {
     assert_int_equal(mkdir(path, 0700), 0);
     snprintf(path, sizeof path, "%s/qvl/features-1", plain);
     write_file(path, "no folder", 9);
-    result r = expect(0, NULL, QVL("encode", SCENE, "-m", DEMO));
+    result r = expect(0, NULL, QVL_RANDOM("encode", SCENE));
     assert_says(r.err, "note: nothing is cached on disk: ");
     free_result(&r);
     r = expect(1, NULL, QVL("cache", "stats"));
@@ -174,7 +174,7 @@ static void test_folder(void **state) {
     snprintf(one, sizeof one, "%s/below/a.png.safetensors", out);
     fill(in);
     clear();
-    cJSON *json = json_of(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"), NULL);
+    cJSON *json = json_of(1, QVL_RANDOM("encode", in, "-o", out, "--json"), NULL);
     assert_int_equal(number(json, "encoded"), 2);
     assert_int_equal(number(json, "there_before"), 0);
     assert_int_equal(number(json, "other_files"), 1);
@@ -186,7 +186,7 @@ static void test_folder(void **state) {
     cJSON_Delete(json);
     assert_int_equal(count_files(out), 2); /* b.jpg's and the folder below */
     /* The features are those of a call for the picture alone. */
-    result r = expect(0, NULL, QVL("encode", CHART, "-m", DEMO, "-o", alone));
+    result r = expect(0, NULL, QVL_RANDOM("encode", CHART, "-o", alone));
     free_result(&r);
     qvl_tensor_file *files[2] = {open_tensors(one), open_tensors(alone)};
     assert_int_equal(qvl_tensor_file_count(files[0]), qvl_tensor_file_count(files[1]));
@@ -198,27 +198,27 @@ static void test_folder(void **state) {
     qvl_tensor_file_close(&files[0]);
     qvl_tensor_file_close(&files[1]);
     /* Again: nothing to do. Other settings, a newer source, a result that is gone or damaged: encoded again. */
-    json = json_of(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"), NULL);
+    json = json_of(1, QVL_RANDOM("encode", in, "-o", out, "--json"), NULL);
     assert_int_equal(number(json, "encoded"), 0);
     assert_int_equal(number(json, "there_before"), 2);
     cJSON_Delete(json);
-    json = json_of(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json", "--dtype", "f32"), NULL);
+    json = json_of(1, QVL_RANDOM("encode", in, "-o", out, "--json", "--dtype", "f32"), NULL);
     assert_int_equal(number(json, "encoded"), 2);
     cJSON_Delete(json);
-    json = json_of(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"), NULL);
+    json = json_of(1, QVL_RANDOM("encode", in, "-o", out, "--json"), NULL);
     assert_int_equal(number(json, "encoded"), 2);
     assert_int_equal(number(json, "cache_hits"), 2);
     cJSON_Delete(json);
     assert_int_equal(truncate(one, 300), 0);
-    json = json_of(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"), NULL);
+    json = json_of(1, QVL_RANDOM("encode", in, "-o", out, "--json"), NULL);
     assert_int_equal(number(json, "encoded"), 1);
     cJSON_Delete(json);
     copy(CHART, in, "b.jpg"); /* in spite of its name a PNG */
-    json = json_of(1, QVL("encode", in, "-m", DEMO, "-o", out, "--json"), NULL);
+    json = json_of(1, QVL_RANDOM("encode", in, "-o", out, "--json"), NULL);
     assert_int_equal(number(json, "encoded"), 1);
     assert_int_equal(number(json, "cache_hits"), 1);
     cJSON_Delete(json);
-    r = expect(1, NULL, QVL("encode", in, "-m", DEMO, "-o", out));
+    r = expect(1, NULL, QVL_RANDOM("encode", in, "-o", out));
     assert_says(r.out, "0 encoded (0 of them found in the cache), 2 there before, 1 refused");
     assert_says(r.err, "qvl: 1 of 3 files were refused:\nqvl: ");
     assert_says(r.err, "cut.jpg: damaged JPEG");
@@ -230,16 +230,39 @@ static void test_impossible_folders(void **state) {
     char in[512];
     snprintf(in, sizeof in, "%s", scratch("empty"));
     assert_int_equal(mkdir(in, 0700), 0);
-    result r = expect(1, NULL, QVL("encode", in, "-m", DEMO, "-o", scratch("nothing")));
+    result r = expect(1, NULL, QVL_RANDOM("encode", in, "-o", scratch("nothing")));
     assert_says(r.err, "there are no pictures or videos in ");
     free_result(&r);
-    r = expect(1, NULL, QVL("encode", in, "-m", DEMO));
+    r = expect(1, NULL, QVL_RANDOM("encode", in));
     assert_says(r.err, "-o must name the folder of the results");
     free_result(&r);
     copy(SCENE, in, "a.jpg");
-    r = expect(1, NULL, QVL("encode", in, "-m", DEMO, "-o", "/proc/nowhere"));
+    r = expect(1, NULL, QVL_RANDOM("encode", in, "-o", "/proc/nowhere"));
     assert_says(r.err, "/proc/nowhere");
     free_result(&r);
+}
+
+/* How many threads a process has beside its main one; each must leave Ctrl-C to that. */
+static int count_threads(pid_t process) {
+    char path[128], line[256];
+    int others = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)process);
+    DIR *tasks = opendir(path);
+    assert_non_null(tasks);
+    for (struct dirent *task = readdir(tasks); task; task = readdir(tasks)) {
+        if (task->d_name[0] == '.' || atoi(task->d_name) == process) continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%.20s/status", (int)process, task->d_name);
+        FILE *status = fopen(path, "r");
+        if (!status) continue; /* it ended meanwhile */
+        while (fgets(line, sizeof line, status)) {
+            if (strncmp(line, "SigBlk:", 7) != 0) continue;
+            if (!(strtoull(line + 7, NULL, 16) >> (SIGINT - 1) & 1)) fail_msg("a thread takes SIGINT: %s", line);
+            others++;
+        }
+        fclose(status);
+    }
+    closedir(tasks);
+    return others;
 }
 
 /* Killed in the middle: every result that is there is whole, and the next run makes the rest. */
@@ -260,11 +283,13 @@ static void test_killed_and_resumed(void **state) {
     if (child == 0) {
         int nowhere = open("/dev/null", O_WRONLY);
         if (dup2(nowhere, STDOUT_FILENO) < 0 || dup2(nowhere, STDERR_FILENO) < 0) _exit(126);
-        execl(QVL_PROGRAM, QVL_PROGRAM, "encode", in, "-m", DEMO, "-o", out, "--no-cache", (char *)NULL);
+        execl(QVL_PROGRAM, QVL_PROGRAM, "encode", in, "-m", QVL_RANDOM_MODEL, "-o", out, "--no-cache",
+              (char *)NULL);
         _exit(127);
     }
     for (int i = 0; i < 6000 && (access(out, F_OK) != 0 || count_files(out) < 5); i++)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    assert_true(count_threads(child) >= 1);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     int there = 0;
@@ -277,7 +302,7 @@ static void test_killed_and_resumed(void **state) {
         there++;
     }
     assert_true(there >= 3);
-    cJSON *json = run_json(QVL("encode", in, "-m", DEMO, "-o", out, "--json", "--no-cache"));
+    cJSON *json = run_json(QVL_RANDOM("encode", in, "-o", out, "--json", "--no-cache"));
     assert_int_equal(number(json, "there_before"), there);
     assert_int_equal(number(json, "encoded"), FILES - there);
     cJSON_Delete(json);

@@ -287,7 +287,7 @@ static void test_interrupt(void **state) {
 static void test_early_key(void **state) {
     (void)state;
     static terminal t;
-    terminal_open(&t, QVL("chat", "-m", model, "--max-new-tokens", "3000", "--temperature", "2", "--seed", "7"));
+    terminal_open(&t, QVL("chat", "-m", model, "--max-new-tokens", "1500", "--temperature", "2", "--seed", "7"));
     terminal_wait(&t, "> ");
     terminal_type(&t, "Hello\n");
     terminal_wait(&t, "Hello\r\n");

@@ -13,18 +13,18 @@
 
 #define SCENE QVL_SOURCE_DIR "/examples/scene.jpg"
 #define CHART QVL_SOURCE_DIR "/examples/chart.png"
-#define DEMO QVL_SOURCE_DIR "/models/demo"
+#define BUNDLED QVL_SOURCE_DIR "/models/demo"
 
 /* ---- helpers */
 
-static qvl_model *open_demo(qvl_open_level level, qvl_dtype dtype) {
+static qvl_model *open_random(qvl_open_level level, qvl_dtype dtype) {
     qvl_model_options options;
     qvl_model_options_init(&options);
     options.level = level;
     options.dtype = dtype;
     qvl_model *model;
     qvl_error error;
-    if (qvl_model_open(DEMO, &options, &model, &error)) fail_msg("%s", error.message);
+    if (qvl_model_open(QVL_RANDOM_MODEL, &options, &model, &error)) fail_msg("%s", error.message);
     return model;
 }
 
@@ -35,7 +35,7 @@ static const qvl_input two_pictures[2] = {{.kind = QVL_INPUT_FILE, .name = SCENE
 
 static void test_preprocess_is_the_library(void **state) {
     (void)state;
-    qvl_model *model = open_demo(QVL_OPEN_CONFIG, QVL_BF16);
+    qvl_model *model = open_random(QVL_OPEN_CONFIG, QVL_BF16);
     for (int preset = 0; preset < 3; preset++) {
         qvl_preprocess_options options;
         qvl_preprocess_options_init(&options);
@@ -45,8 +45,8 @@ static void test_preprocess_is_the_library(void **state) {
         qvl_error error;
         assert_int_equal(qvl_preprocess_inputs(model, two_pictures, 2, &options, &patches, &error), QVL_OK);
         const char *path = scratch("patches.safetensors");
-        run(QVL("preprocess", SCENE, CHART, "-m", DEMO, "--preset", qvl_preset_name(options.preset),
-                "--max-pixels=100000", "-o", path));
+        run(QVL_RANDOM("preprocess", SCENE, CHART, "--preset", qvl_preset_name(options.preset),
+                       "--max-pixels=100000", "-o", path));
         qvl_tensor_file *file = open_tensors(path);
         assert_int_equal(qvl_tensor_file_count(file), 2);
         qvl_tensor values = tensor_of(file, "pixel_values"), grid = tensor_of(file, "image_grid_thw");
@@ -65,8 +65,8 @@ static void test_preprocess_is_the_library(void **state) {
 static void test_standard_input(void **state) {
     (void)state;
     const char *from_file = scratch("file.safetensors"), *from_stdin = scratch("stdin.safetensors");
-    run(QVL("preprocess", CHART, "-o", from_file));
-    result r = expect(0, CHART, QVL("preprocess", "-", "-o", from_stdin));
+    run(QVL_RANDOM("preprocess", CHART, "-o", from_file));
+    result r = expect(0, CHART, QVL_RANDOM("preprocess", "-", "-o", from_stdin));
     assert_says(r.out, "-: PNG 400x300 -> 384x288, grid 1x18x24, 108 tokens");
     free_result(&r);
     assert_same_file(from_file, from_stdin);
@@ -85,7 +85,7 @@ static void test_limits(void **state) {
         {"--image-min-tokens", "400", {800, 544}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cJSON *json = run_json(QVL("preprocess", SCENE, "--json", cases[i].flag, cases[i].value));
+        cJSON *json = run_json(QVL_RANDOM("preprocess", SCENE, "--json", cases[i].flag, cases[i].value));
         const cJSON *item = cJSON_GetArrayItem(field(json, "items"), 0);
         assert_ints(field(item, "size"), cases[i].size, 2);
         assert_int_equal(field(json, "tokens")->valueint, cases[i].size[0] * cases[i].size[1] / 1024);
@@ -114,7 +114,7 @@ static void assert_features(const qvl_tensor_file *file, const qvl_features *fea
 static void test_encode_is_the_library(void **state) {
     (void)state;
     for (int dtype = QVL_F32; dtype <= QVL_BF16; dtype++) {
-        qvl_model *model = open_demo(QVL_OPEN_WEIGHTS, (qvl_dtype)dtype);
+        qvl_model *model = open_random(QVL_OPEN_WEIGHTS, (qvl_dtype)dtype);
         qvl_session *session;
         qvl_features features;
         qvl_error error;
@@ -122,7 +122,7 @@ static void test_encode_is_the_library(void **state) {
         if (qvl_encode(session, two_pictures, 2, NULL, NULL, &features, &error)) fail_msg("%s", error.message);
         assert_int_equal(features.dtype, dtype);
         const char *path = scratch("features.safetensors");
-        run(QVL("encode", SCENE, CHART, "-m", DEMO, "--dtype", dtype == QVL_F32 ? "f32" : "bf16", "-o", path));
+        run(QVL_RANDOM("encode", SCENE, CHART, "--dtype", dtype == QVL_F32 ? "f32" : "bf16", "-o", path));
         qvl_tensor_file *file = open_tensors(path);
         assert_features(file, &features);
         qvl_tensor_file_close(&file);
@@ -135,12 +135,12 @@ static void test_encode_is_the_library(void **state) {
 static void test_encode_is_reproducible(void **state) {
     (void)state;
     const char *first = scratch("first.safetensors"), *again = scratch("again.safetensors");
-    run(QVL("encode", SCENE, CHART, "-o", first));
-    run(QVL("encode", SCENE, CHART, "-o", again));
+    run(QVL_RANDOM("encode", SCENE, CHART, "-o", first));
+    run(QVL_RANDOM("encode", SCENE, CHART, "-o", again));
     assert_same_file(first, again);
     static const char *const threads[] = {"1", "2", "3"};
     for (size_t i = 0; i < 3; i++) {
-        run(QVL("encode", SCENE, CHART, "-o", again, "--threads", threads[i]));
+        run(QVL_RANDOM("encode", SCENE, CHART, "-o", again, "--threads", threads[i]));
         assert_same_file(first, again);
     }
 }
@@ -149,13 +149,13 @@ static void test_encode_is_reproducible(void **state) {
 static void test_encode_alone_or_in_company(void **state) {
     (void)state;
     const char *both_path = scratch("both.safetensors"), *one_path = scratch("one.safetensors");
-    run(QVL("encode", SCENE, CHART, "-o", both_path));
+    run(QVL_RANDOM("encode", SCENE, CHART, "-o", both_path));
     qvl_tensor_file *both_file = open_tensors(both_path);
     qvl_tensor both = tensor_of(both_file, "image_embeds");
     const char *rows = both.data;
     static const char *const inputs[] = {SCENE, CHART};
     for (size_t i = 0; i < 2; i++) {
-        run(QVL("encode", inputs[i], "-o", one_path));
+        run(QVL_RANDOM("encode", inputs[i], "-o", one_path));
         qvl_tensor_file *one_file = open_tensors(one_path);
         qvl_tensor one = tensor_of(one_file, "image_embeds");
         assert_memory_equal(rows, one.data, tensor_bytes(&one));
@@ -176,7 +176,7 @@ static void assert_shape(const qvl_tensor_file *file, const char *name, int64_t 
 static void test_taps(void **state) {
     (void)state;
     const char *taps = scratch("taps.safetensors"), *features = scratch("features.safetensors");
-    run(QVL("encode", CHART, "--dtype", "f32", "-o", features, "--taps", taps));
+    run(QVL_RANDOM("encode", CHART, "--dtype", "f32", "-o", features, "--taps", taps));
     qvl_tensor_file *file = open_tensors(taps), *result_file = open_tensors(features);
     assert_shape(file, "patch_embed", 432, 64);
     assert_shape(file, "pos_embed", 432, 64);
@@ -211,7 +211,7 @@ static void test_taps(void **state) {
 static void test_json(void **state) {
     (void)state;
     const char *path = scratch("features.safetensors");
-    cJSON *json = run_json(QVL("encode", SCENE, CHART, "--json", "-o", path, "--threads", "2"));
+    cJSON *json = run_json(QVL_RANDOM("encode", SCENE, CHART, "--json", "-o", path, "--threads", "2"));
     assert_string_equal(field(json, "model_type")->valuestring, "qwen3_vl");
     assert_string_equal(field(json, "preset")->valuestring, "transformers");
     assert_string_equal(field(json, "dtype")->valuestring, "bf16");
@@ -233,8 +233,8 @@ static void test_json(void **state) {
 
 static void test_info(void **state) {
     (void)state;
-    cJSON *json = run_json(QVL("info", "-m", DEMO, "--json", "--cpu-mask", "scalar", "--threads", "3"));
-    assert_string_equal(field(json, "folder")->valuestring, DEMO);
+    cJSON *json = run_json(QVL_RANDOM("info", "--json", "--cpu-mask", "scalar", "--threads", "3"));
+    assert_string_equal(field(json, "folder")->valuestring, QVL_RANDOM_MODEL);
     const cJSON *vision = field(json, "vision"), *tensors = field(json, "tensors");
     assert_int_equal(field(vision, "depth")->valueint, 4);
     assert_int_equal(field(vision, "hidden_size")->valueint, 64);
@@ -247,7 +247,7 @@ static void test_info(void **state) {
     assert_string_equal(field(field(json, "compute"), "kernels")->valuestring, "scalar");
     assert_int_equal(field(field(json, "compute"), "threads")->valueint, 3);
     cJSON_Delete(json);
-    result r = expect(0, NULL, QVL("info", "-m", DEMO));
+    result r = expect(0, NULL, QVL_RANDOM("info"));
     assert_says(r.out, "4 blocks of 64, 2 heads of 32");
     assert_says(r.out, "preprocessor_config.json");
     free_result(&r);
@@ -255,7 +255,7 @@ static void test_info(void **state) {
 
 static void test_bench(void **state) {
     (void)state;
-    cJSON *json = run_json(QVL("bench", "64x96", "64x64", "--runs", "2", "--json"));
+    cJSON *json = run_json(QVL_RANDOM("bench", "64x96", "64x64", "--runs", "2", "--json"));
     const cJSON *sizes = field(json, "sizes"), *first = cJSON_GetArrayItem(sizes, 0);
     assert_int_equal(cJSON_GetArraySize(sizes), 2);
     assert_int_equal(field(first, "patches")->valueint, 24);
@@ -281,7 +281,7 @@ static void test_notes_and_quiet(void **state) {
     r = expect(0, NULL, QVL("encode", CHART, "--quiet"));
     assert_string_equal(r.err, "");
     free_result(&r);
-    r = expect(0, NULL, QVL("encode", CHART, "-m", DEMO));
+    r = expect(0, NULL, QVL_RANDOM("encode", CHART));
     assert_string_equal(r.err, "");
     free_result(&r);
 }
@@ -298,7 +298,7 @@ static void test_progress_on_a_terminal(void **state) {
     if (child == 0) {
         int err = open(name, O_RDWR | O_NOCTTY), out = open("/dev/null", O_WRONLY);
         if (dup2(err, STDERR_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0) _exit(126);
-        execl(QVL_PROGRAM, QVL_PROGRAM, "encode", CHART, "-m", DEMO, (char *)NULL);
+        execl(QVL_PROGRAM, QVL_PROGRAM, "encode", CHART, "-m", QVL_RANDOM_MODEL, (char *)NULL);
         _exit(127);
     }
     static char text[65536];
@@ -360,7 +360,7 @@ static void test_check_fails(void **state) {
                                         "check/tower.safetensors", "check/rgb_420.jpg"};
     for (size_t i = 0; i < 5; i++) {
         char from[512], to[512];
-        snprintf(from, sizeof from, DEMO "/%s", files[i]);
+        snprintf(from, sizeof from, BUNDLED "/%s", files[i]);
         snprintf(to, sizeof to, "tree/share/qvl/demo/%s", files[i]);
         copy_file(from, scratch(to));
     }

@@ -13,7 +13,6 @@
 
 #define SCENE QVL_SOURCE_DIR "/examples/scene.jpg"
 #define CHART QVL_SOURCE_DIR "/examples/chart.png"
-#define DEMO QVL_SOURCE_DIR "/models/demo"
 
 /* ---- helpers */
 
@@ -46,22 +45,22 @@ static const char *picture(uint32_t width, uint32_t height) {
     return path;
 }
 
-static void copy_demo(const char *folder, const char *name) {
+static void copy_random(const char *folder, const char *name) {
     char path[600];
     size_t count;
-    snprintf(path, sizeof path, DEMO "/%s", name);
+    snprintf(path, sizeof path, QVL_RANDOM_MODEL "/%s", name);
     char *bytes = read_file(path, &count);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     write_file(path, bytes, count);
     free(bytes);
 }
 
-/* A folder with the demo model's configuration and, if it is not NULL, a file of that name and text. */
+/* A folder with the random model's configuration and, if it is not NULL, a file of that name and text. */
 static const char *make_folder(const char *name, const char *file, const char *text) {
     const char *folder = scratch(name);
     char path[600];
     assert_int_equal(mkdir(folder, 0777), 0);
-    copy_demo(folder, "config.json");
+    copy_random(folder, "config.json");
     if (!file) return folder;
     snprintf(path, sizeof path, "%s/%s", folder, file);
     write_file(path, text, strlen(text));
@@ -74,7 +73,7 @@ static void test_text(void **state) {
     (void)state;
     const char *turned = scratch("turned.jpg");
     write_turned_jpeg(turned, SCENE, 6);
-    result r = expect(0, NULL, QVL("plan", SCENE, turned, "-m", DEMO, "--threads", "1", "--cpu-mask", "scalar"));
+    result r = expect(0, NULL, QVL_RANDOM("plan", SCENE, turned, "--threads", "1", "--cpu-mask", "scalar"));
     assert_says(r.out, "scene.jpg: JPEG 640x427 -> 640x416, grid 1x26x40, 260 tokens\n");
     assert_says(r.out,
                 "turned.jpg: JPEG 640x427 turned upright (EXIF 6) to 427x640 -> 416x640, grid 1x40x26, 260");
@@ -89,7 +88,7 @@ static void test_text(void **state) {
     assert_says(r.out, "no estimate: run qvl bench\n");
     assert_string_equal(r.err, "");
     free_result(&r);
-    r = expect(0, NULL, QVL("plan", turned, "-m", DEMO, "--policy", "reference", "--alpha", "#102030"));
+    r = expect(0, NULL, QVL_RANDOM("plan", turned, "--policy", "reference", "--alpha", "#102030"));
     assert_says(r.out, "turned.jpg: JPEG 640x427 -> 640x416, grid 1x26x40");
     assert_says(r.out, "policies: orientation ignore, alpha #102030, gray16 saturate\n");
     free_result(&r);
@@ -101,9 +100,9 @@ static void test_text(void **state) {
 
 static void test_json(void **state) {
     (void)state;
-    cJSON *json = run_json(QVL("plan", CHART, SCENE, "-m", DEMO, "--json", "--preset", "mlx"));
+    cJSON *json = run_json(QVL_RANDOM("plan", CHART, SCENE, "--json", "--preset", "mlx"));
     assert_string_equal(field(json, "preset")->valuestring, "mlx");
-    assert_string_equal(field(json, "model")->valuestring, DEMO);
+    assert_string_equal(field(json, "model")->valuestring, QVL_RANDOM_MODEL);
     const cJSON *policies = field(json, "policies");
     assert_string_equal(field(policies, "orientation")->valuestring, "apply");
     assert_string_equal(field(policies, "alpha")->valuestring, "white");
@@ -152,13 +151,14 @@ static void test_plan_equals_encode(void **state) {
         {"--size", "96x160"}, {"--policy", "reference"}, {"--preset", "transformers-pil"}};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         const char *const *f = flags[i];
-        cJSON *planned = run_json(QVL("plan", SCENE, CHART, sideways, small, strip, "--json", f[0], f[1]));
-        cJSON *encoded =
-            run_json(QVL("encode", SCENE, CHART, sideways, small, strip, "--json", "--no-cache", f[0], f[1]));
+        cJSON *planned = run_json(QVL_RANDOM("plan", SCENE, CHART, sideways, small, strip, "--json", f[0], f[1]));
+        cJSON *encoded = run_json(
+            QVL_RANDOM("encode", SCENE, CHART, sideways, small, strip, "--json", "--no-cache", f[0], f[1]));
         assert_same_members(planned, encoded);
         cJSON_Delete(encoded);
         if (strcmp(f[0], "--dtype") != 0) { /* preprocess has no type to compute in */
-            cJSON *rows = run_json(QVL("preprocess", SCENE, CHART, sideways, small, strip, "--json", f[0], f[1]));
+            cJSON *rows =
+                run_json(QVL_RANDOM("preprocess", SCENE, CHART, sideways, small, strip, "--json", f[0], f[1]));
             assert_same_members(planned, rows);
             assert_int_equal(cJSON_GetArrayItem(field(rows, "pixel_values_shape"), 0)->valueint,
                              field(planned, "patch_rows")->valueint);
@@ -177,12 +177,12 @@ static void test_headers_only(void **state) {
     snprintf(cut, sizeof cut, "%s", scratch("cut.jpg"));
     write_file(cut, scene, count / 2);
     free(scene);
-    expect_plan(QVL("plan", cut, "--json"), 640, 416, 260);
-    result r = expect(1, NULL, QVL("encode", cut));
+    expect_plan(QVL_RANDOM("plan", cut, "--json"), 640, 416, 260);
+    result r = expect(1, NULL, QVL_RANDOM("encode", cut));
     assert_says(r.err, cut);
     assert_string_equal(r.out, "");
     free_result(&r);
-    r = expect(1, NULL, QVL("plan", cut, scratch("missing.png")));
+    r = expect(1, NULL, QVL_RANDOM("plan", cut, scratch("missing.png")));
     assert_says(r.err, "missing.png");
     assert_string_equal(r.out, "");
     free_result(&r);
@@ -191,18 +191,18 @@ static void test_headers_only(void **state) {
 static void test_no_weights_and_standard_input(void **state) {
     (void)state;
     const char *folder = make_folder("no-weights", NULL, NULL);
-    copy_demo(folder, "preprocessor_config.json");
+    copy_random(folder, "preprocessor_config.json");
     result r = expect(0, NULL, QVL("plan", SCENE, "-m", folder));
     assert_says(r.out, "260 tokens");
     assert_string_equal(r.err, "");
     free_result(&r);
-    r = expect(0, SCENE, QVL("plan", "-"));
+    r = expect(0, SCENE, QVL_RANDOM("plan", "-"));
     assert_says(r.out, "-: JPEG 640x427 -> 640x416, grid 1x26x40, 260 tokens");
     free_result(&r);
-    r = expect(0, SCENE, QVL("encode", "-"));
+    r = expect(0, SCENE, QVL_RANDOM("encode", "-"));
     assert_says(r.out, "-: JPEG 640x427 -> 640x416, grid 1x26x40, 260 tokens");
     free_result(&r);
-    r = expect(1, NULL, QVL("plan", "-"));
+    r = expect(1, NULL, QVL_RANDOM("plan", "-"));
     assert_says(r.err, "standard input: empty");
     free_result(&r);
 }
@@ -253,7 +253,7 @@ static void test_estimate(void **state) {
     snprintf(cache, sizeof cache, "%s", scratch("estimate-cache"));
     assert_int_equal(setenv("XDG_CACHE_HOME", cache, 1), 0);
     snprintf(file, sizeof file, "%s/qvl/rates.json", cache);
-    cJSON *bench = run_json(QVL("bench", "256x256", "64x64", "--runs", "1", "--json", "--threads", "1"));
+    cJSON *bench = run_json(QVL_RANDOM("bench", "256x256", "64x64", "--runs", "1", "--json", "--threads", "1"));
     double rate = field(cJSON_GetArrayItem(field(bench, "sizes"), 0), "tflop_per_second")->valuedouble;
     cJSON_Delete(bench);
     struct stat status;
@@ -265,7 +265,7 @@ static void test_estimate(void **state) {
     assert_int_equal(stat(file, &status), 0);
     assert_int_equal(status.st_mode & 0777, 0600);
 
-    cJSON *json = run_json(QVL("plan", SCENE, "--json", "--threads", "1"));
+    cJSON *json = run_json(QVL_RANDOM("plan", SCENE, "--json", "--threads", "1"));
     const cJSON *estimate = estimate_of(json);
     assert_ints(field(estimate, "measured_size"), (int[]){256, 256}, 2);
     double found = field(estimate, "tflop_per_second")->valuedouble;
@@ -274,10 +274,10 @@ static void test_estimate(void **state) {
     found = field(estimate, "tower_seconds")->valuedouble;
     assert_true(found > 0.999 * seconds && found < 1.001 * seconds);
     cJSON_Delete(json);
-    json = run_json(QVL("plan", SCENE, "--json", "--threads", "1", "--size", "32x64"));
+    json = run_json(QVL_RANDOM("plan", SCENE, "--json", "--threads", "1", "--size", "32x64"));
     assert_ints(field(estimate_of(json), "measured_size"), (int[]){64, 64}, 2);
     cJSON_Delete(json);
-    result r = expect(0, NULL, QVL("plan", SCENE, "--threads", "1"));
+    result r = expect(0, NULL, QVL_RANDOM("plan", SCENE, "--threads", "1"));
     assert_says(r.out, "s in the tower, at the ");
     assert_says(r.out, "TFLOP/s of the last bench with 256x256\n");
     free_result(&r);
@@ -285,16 +285,16 @@ static void test_estimate(void **state) {
     /* Measured for one thread, bf16 and these kernels only; a bench adds, and takes nothing away. */
     static const char *const others[][2] = {{"--threads", "3"}, {"--dtype", "f32"}, {"--cpu-mask", "scalar"}};
     for (size_t i = 0; i < 3; i++) {
-        json = run_json(QVL("plan", SCENE, "--json", "--threads=1", others[i][0], others[i][1]));
+        json = run_json(QVL_RANDOM("plan", SCENE, "--json", "--threads=1", others[i][0], others[i][1]));
         assert_true(cJSON_IsNull(estimate_of(json)));
         cJSON_Delete(json);
     }
-    r = expect(0, NULL, QVL("bench", "32x32", "--runs", "1", "--threads=1", "--dtype", "f32"));
+    r = expect(0, NULL, QVL_RANDOM("bench", "32x32", "--runs", "1", "--threads=1", "--dtype", "f32"));
     free_result(&r);
-    json = run_json(QVL("plan", SCENE, "--json", "--threads", "1", "--dtype", "f32"));
+    json = run_json(QVL_RANDOM("plan", SCENE, "--json", "--threads", "1", "--dtype", "f32"));
     assert_ints(field(estimate_of(json), "measured_size"), (int[]){32, 32}, 2);
     cJSON_Delete(json);
-    json = run_json(QVL("plan", SCENE, "--json", "--threads", "1"));
+    json = run_json(QVL_RANDOM("plan", SCENE, "--json", "--threads", "1"));
     assert_ints(field(estimate_of(json), "measured_size"), (int[]){256, 256}, 2);
     cJSON_Delete(json);
     assert_int_equal(setenv("XDG_CACHE_HOME", scratch("cache"), 1), 0);
@@ -303,7 +303,7 @@ static void test_estimate(void **state) {
 /* Replaces what is remembered; plan must then have no estimate, and no complaint. */
 static void expect_no_estimate(const char *file, const char *text, size_t count) {
     write_file(file, text, count);
-    result r = expect(0, NULL, QVL("plan", SCENE, "-q", "--threads", "1"));
+    result r = expect(0, NULL, QVL_RANDOM("plan", SCENE, "-q", "--threads", "1"));
     assert_says(r.out, "no estimate: run qvl bench");
     assert_string_equal(r.err, "");
     free_result(&r);
@@ -315,7 +315,7 @@ static void test_records_that_do_not_count(void **state) {
     snprintf(cache, sizeof cache, "%s", scratch("other-cache"));
     assert_int_equal(setenv("XDG_CACHE_HOME", cache, 1), 0);
     snprintf(file, sizeof file, "%s/qvl/rates.json", cache);
-    result r = expect(0, NULL, QVL("bench", "64x64", "--runs", "1", "--threads", "1"));
+    result r = expect(0, NULL, QVL_RANDOM("bench", "64x64", "--runs", "1", "--threads", "1"));
     free_result(&r);
     size_t count;
     char *good = read_file(file, &count);
@@ -330,9 +330,9 @@ static void test_records_that_do_not_count(void **state) {
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
         expect_no_estimate(file, broken[i], strlen(broken[i]));
     /* The next bench replaces it. */
-    r = expect(0, NULL, QVL("bench", "64x64", "--runs", "1", "--threads", "1"));
+    r = expect(0, NULL, QVL_RANDOM("bench", "64x64", "--runs", "1", "--threads", "1"));
     free_result(&r);
-    r = expect(0, NULL, QVL("plan", SCENE, "--threads", "1"));
+    r = expect(0, NULL, QVL_RANDOM("plan", SCENE, "--threads", "1"));
     assert_says(r.out, "of the last bench with 64x64");
     free_result(&r);
     free(good);
@@ -348,16 +348,16 @@ static void test_nowhere_to_remember(void **state) {
     const char *old = getenv("HOME");
     char *kept = old ? strdup(old) : NULL;
     assert_int_equal(setenv("HOME", "/nowhere", 1), 0);
-    result r = expect(0, NULL, QVL("bench", "64x64", "--runs", "1"));
+    result r = expect(0, NULL, QVL_RANDOM("bench", "64x64", "--runs", "1"));
     assert_says(r.out, "64x64");
     assert_says(r.err, "not remembered");
     free_result(&r);
-    r = expect(0, NULL, QVL("plan", SCENE));
+    r = expect(0, NULL, QVL_RANDOM("plan", SCENE));
     assert_says(r.out, "no estimate");
     free_result(&r);
     assert_int_equal(mkdir(home, 0755), 0);
     assert_int_equal(setenv("HOME", home, 1), 0);
-    r = expect(0, NULL, QVL("bench", "64x64", "--runs", "1", "-q"));
+    r = expect(0, NULL, QVL_RANDOM("bench", "64x64", "--runs", "1", "-q"));
     assert_string_equal(r.err, "");
     free_result(&r);
     assert_int_equal(access(scratch("home/.cache/qvl/rates.json"), R_OK), 0);
@@ -374,15 +374,15 @@ static void test_nowhere_to_remember(void **state) {
 static void report_1_cost_before_encoding(void **state) {
     (void)state;
     const char *photo = picture(4032, 3024);
-    cJSON *json = run_json(QVL("plan", photo, "--json"));
+    cJSON *json = run_json(QVL_RANDOM("plan", photo, "--json"));
     assert_size(json, 0, 4032, 3008, 11844);
     cJSON_Delete(json);
-    expect_plan(QVL("plan", photo, "--json", "--max-pixels", "1048576"), 1152, 864, 972);
-    expect_plan(QVL("plan", photo, "--json", "--image-max-tokens", "1024"), 1152, 864, 972);
+    expect_plan(QVL_RANDOM("plan", photo, "--json", "--max-pixels", "1048576"), 1152, 864, 972);
+    expect_plan(QVL_RANDOM("plan", photo, "--json", "--image-max-tokens", "1024"), 1152, 864, 972);
     /* Encoding says what it costs before it starts, if that is much. */
     char copy[512];
     snprintf(copy, sizeof copy, "%s", photo);
-    const char *many[4 + 16 + 1] = {QVL_PROGRAM, "encode", "-m", DEMO};
+    const char *many[4 + 16 + 1] = {QVL_PROGRAM, "encode", "-m", QVL_RANDOM_MODEL};
     for (size_t i = 0; i < 15; i++) many[4 + i] = SCENE;
     result r = expect(0, NULL, many);
     assert_string_equal(r.err, "");
@@ -392,7 +392,7 @@ static void report_1_cost_before_encoding(void **state) {
     assert_says(r.err, "note: 4160 tokens, ");
     assert_says(r.err, "; --image-max-tokens makes pictures smaller\n");
     free_result(&r);
-    r = expect(0, NULL, QVL("encode", copy, "-m", DEMO, "--image-max-tokens", "1024"));
+    r = expect(0, NULL, QVL_RANDOM("encode", copy, "--image-max-tokens", "1024"));
     assert_string_equal(r.err, "");
     assert_says(r.out, "4032x3024 -> 1152x864, grid 1x54x72, 972 tokens");
     free_result(&r);
@@ -400,10 +400,10 @@ static void report_1_cost_before_encoding(void **state) {
 
 static void report_5_refusal(void **state) {
     (void)state;
-    expect_plan(QVL("plan", picture(1, 1), "--json"), 256, 256, 64);
+    expect_plan(QVL_RANDOM("plan", picture(1, 1), "--json"), 256, 256, 64);
     static const char *const commands[] = {"plan", "preprocess", "encode"};
     for (size_t i = 0; i < 3; i++) {
-        result r = expect(1, NULL, QVL(commands[i], SCENE, picture(499, 1)));
+        result r = expect(1, NULL, QVL_RANDOM(commands[i], SCENE, picture(499, 1)));
         assert_says(r.err, "499x1.png: picture is 499 x 1: its aspect ratio is 499, above the limit of 200\n");
         assert_string_equal(r.out, "");
         free_result(&r);
@@ -428,10 +428,12 @@ static void report_8_limits_are_applied(void **state) {
     static const char *const flags[] = {"--max-pixels", "--longest-edge"};
     for (size_t i = 0; i < 2; i++)
         expect_plan(QVL("plan", SCENE, "--json", "-m", new_names, flags[i], "200000"), 544, 352, 187);
-    expect_plan(QVL("plan", SCENE, "--json", "--max-pixels", "90000", "--longest-edge", "70000"), 320, 192, 60);
-    expect_plan(QVL("plan", SCENE, "--json", "--longest-edge", "90000", "--max-pixels", "70000"), 320, 192, 60);
-    expect_plan(QVL("plan", SCENE, "--json", "--shortest-edge", "400000"), 800, 544, 425);
-    expect_plan(QVL("plan", SCENE, "--json", "--min-pixels", "400000"), 800, 544, 425);
+    expect_plan(QVL_RANDOM("plan", SCENE, "--json", "--max-pixels", "90000", "--longest-edge", "70000"), 320, 192,
+                60);
+    expect_plan(QVL_RANDOM("plan", SCENE, "--json", "--longest-edge", "90000", "--max-pixels", "70000"), 320, 192,
+                60);
+    expect_plan(QVL_RANDOM("plan", SCENE, "--json", "--shortest-edge", "400000"), 800, 544, 425);
+    expect_plan(QVL_RANDOM("plan", SCENE, "--json", "--min-pixels", "400000"), 800, 544, 425);
     cJSON *json = run_json(QVL("plan", SCENE, "--json", "-m", new_names, "--max-pixels", "200000"));
     const cJSON *limits = field(json, "limits");
     assert_int_equal(field(limits, "min_pixels")->valueint, 1024);
@@ -457,7 +459,7 @@ static void report_11_original_and_final_size(void **state) {
     snprintf(wide, sizeof wide, "%s", picture(1500, 300));
     static const char *const commands[] = {"plan", "preprocess", "encode"};
     for (size_t i = 0; i < 3; i++) {
-        cJSON *json = run_json(QVL(commands[i], SCENE, wide, "--json"));
+        cJSON *json = run_json(QVL_RANDOM(commands[i], SCENE, wide, "--json"));
         assert_ints(field(item_of(json, 0), "source_size"), (int[]){640, 427}, 2);
         assert_size(json, 0, 640, 416, 260);
         assert_ints(field(item_of(json, 1), "source_size"), (int[]){1500, 300}, 2);

@@ -30,7 +30,7 @@ static const char *picture_chat(void) {
 static void test_human_view(void **state) {
     (void)state;
     const char *chat = picture_chat();
-    result r = expect(0, NULL, QVL("prompt", chat));
+    result r = expect(0, NULL, QVL_RANDOM("prompt", chat));
     assert_says(r.out,
                 "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n<|vision_start|><|image_pad|> x 260"
                 "<|vision_end|>What is [text:<|im_end|>] in it?<|im_end|>\n<|im_start|>assistant\n----\n");
@@ -42,9 +42,9 @@ static void test_human_view(void **state) {
     assert_null(strchr(r.out, '\033')); /* not a terminal */
     free_result(&r);
     /* What could move a terminal's cursor does not. */
-    r = expect(
-        0, NULL,
-        QVL("plan", write_chat("escape.json", "[{\"role\":\"user\",\"content\":\"a\\u001b[2Jb\\u009bc\"}]")));
+    r = expect(0, NULL,
+               QVL_RANDOM("plan", write_chat("escape.json",
+                                             "[{\"role\":\"user\",\"content\":\"a\\u001b[2Jb\\u009bc\"}]")));
     assert_says(r.out, "a\\x1b[2Jb\\x9bc");
     free_result(&r);
 }
@@ -54,7 +54,7 @@ static void test_file(void **state) {
     char out[512], chat[512];
     snprintf(out, sizeof out, "%s", scratch("prompt.safetensors"));
     snprintf(chat, sizeof chat, "%s", picture_chat());
-    cJSON *json = json_of(0, QVL("prompt", chat, "-o", out, "--json", "-q", "--dtype", "f32"), NULL);
+    cJSON *json = json_of(0, QVL_RANDOM("prompt", chat, "-o", out, "--json", "-q", "--dtype", "f32"), NULL);
     int64_t length = field(json, "tokens")->valueint;
     assert_int_equal(field(json, "vision_tokens")->valueint, 260);
     assert_int_equal(strlen(field(json, "media_prefix")->valuestring), 64);
@@ -101,10 +101,9 @@ static void test_plan(void **state) {
     char chat[512], folder[512], command[2048];
     snprintf(chat, sizeof chat, "%s", picture_chat());
     snprintf(folder, sizeof folder, "%s", scratch("no-weights"));
-    snprintf(command, sizeof command, "mkdir '%s' && cp " QVL_SOURCE_DIR "/models/demo/*.json '%s'", folder,
-             folder);
+    snprintf(command, sizeof command, "mkdir '%s' && cp " QVL_RANDOM_MODEL "/*.json '%s'", folder, folder);
     assert_int_equal(system(command), 0);
-    cJSON *built = json_of(0, QVL("prompt", chat, "--json", "-q"), NULL);
+    cJSON *built = json_of(0, QVL_RANDOM("prompt", chat, "--json", "-q"), NULL);
     cJSON *planned = json_of(0, QVL("plan", chat, "--json", "-q", "-m", folder), NULL);
     static const char *const same[] = {"tokens",       "text_tokens", "vision_tokens", "rope_delta",
                                        "media_length", "text",        "spans",         "input_ids"};
@@ -113,7 +112,7 @@ static void test_plan(void **state) {
     cJSON_Delete(built);
     cJSON_Delete(planned);
     const char *text = write_chat("text.json", "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}");
-    result a = expect(0, NULL, QVL("plan", text, "-q")), b = expect(0, text, QVL("plan", "-", "-q"));
+    result a = expect(0, NULL, QVL_RANDOM("plan", text, "-q")), b = expect(0, text, QVL_RANDOM("plan", "-", "-q"));
     assert_string_equal(a.out, b.out);
     free_result(&a);
     free_result(&b);
@@ -148,8 +147,8 @@ static void test_flags(void **state) {
         {{"--max-length", "4", "--truncation", "text"}, "4 tokens: 4 text, 0 vision"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *arguments[9] = {QVL_PROGRAM, "plan", chat};
-        memcpy(arguments + 3, cases[i].flags, sizeof cases[i].flags);
+        const char *arguments[11] = {QVL_PROGRAM, "plan", "-m", QVL_RANDOM_MODEL, chat};
+        memcpy(arguments + 5, cases[i].flags, sizeof cases[i].flags);
         result r = expect(0, NULL, arguments);
         assert_says(r.out, cases[i].says);
         free_result(&r);
@@ -170,8 +169,8 @@ static void test_flags(void **state) {
         {1, {chat}, "two.json is a chat, which is planned alone"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        const char *arguments[8] = {QVL_PROGRAM, "plan", chat};
-        memcpy(arguments + 3, wrong[i].flags, sizeof wrong[i].flags);
+        const char *arguments[10] = {QVL_PROGRAM, "plan", "-m", QVL_RANDOM_MODEL, chat};
+        memcpy(arguments + 5, wrong[i].flags, sizeof wrong[i].flags);
         result r = expect(wrong[i].code, NULL, arguments);
         assert_says(r.err, wrong[i].says);
         assert_string_equal(r.out, "");
@@ -189,9 +188,9 @@ static void test_flags(void **state) {
     r = expect(2, NULL, QVL("prompt", chat, chat));
     assert_says(r.err, "it takes one INPUT");
     free_result(&r);
-    r = expect(
-        0, NULL,
-        QVL("plan", write_chat("more.json", "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":1}")));
+    r = expect(0, NULL,
+               QVL_RANDOM("plan", write_chat("more.json",
+                                             "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":1}")));
     assert_says(r.err, "ignored: n");
     free_result(&r);
 }
@@ -201,27 +200,27 @@ static void test_tokenize_and_back(void **state) {
     const char *text = "Hello <|im_start|>w\xc3\xb6rld <think>\n";
     char file[512], ids_file[512];
     snprintf(file, sizeof file, "%s", write_chat("words.txt", text));
-    result ids = expect(0, NULL, QVL("tokenize", file, "-q"));
+    result ids = expect(0, NULL, QVL_RANDOM("tokenize", file, "-q"));
     assert_says(ids.out, " 506 ");
     assert_says(ids.out, " 503 ");
-    result same = expect(0, NULL, QVL("tokenize", "--text", text, "-q")),
-           piped = expect(0, file, QVL("tokenize", "-", "-q"));
+    result same = expect(0, NULL, QVL_RANDOM("tokenize", "--text", text, "-q")),
+           piped = expect(0, file, QVL_RANDOM("tokenize", "-", "-q"));
     assert_string_equal(same.out, ids.out);
     assert_string_equal(piped.out, ids.out);
     snprintf(ids_file, sizeof ids_file, "%s", write_chat("ids.txt", ids.out));
-    result back = expect(0, NULL, QVL("detokenize", ids_file, "-q"));
+    result back = expect(0, NULL, QVL_RANDOM("detokenize", ids_file, "-q"));
     assert_string_equal(back.out, text);
-    result plain = expect(0, NULL, QVL("detokenize", ids_file, "-q", "--skip-special"));
+    result plain = expect(0, NULL, QVL_RANDOM("detokenize", ids_file, "-q", "--skip-special"));
     assert_string_equal(plain.out, "Hello w\xc3\xb6rld <think>\n");
-    result none = expect(0, NULL, QVL("tokenize", file, "-q", "--added", "none"));
+    result none = expect(0, NULL, QVL_RANDOM("tokenize", file, "-q", "--added", "none"));
     assert_null(strstr(none.out, "506"));
     assert_null(strstr(none.out, "503"));
-    result ordinary = expect(0, NULL, QVL("tokenize", file, "-q", "--added", "ordinary"));
+    result ordinary = expect(0, NULL, QVL_RANDOM("tokenize", file, "-q", "--added", "ordinary"));
     assert_null(strstr(ordinary.out, "506"));
     assert_says(ordinary.out, " 503 ");
     result *all[] = {&ids, &same, &piped, &back, &plain, &none, &ordinary};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free_result(all[i]);
-    cJSON *json = json_of(0, QVL("tokenize", "--text", "a<|im_end|>", "--json", "-q"), NULL);
+    cJSON *json = json_of(0, QVL_RANDOM("tokenize", "--text", "a<|im_end|>", "--json", "-q"), NULL);
     assert_int_equal(field(json, "count")->valueint, 2);
     const cJSON *last = cJSON_GetArrayItem(field(json, "tokens"), 1);
     assert_int_equal(field(last, "id")->valueint, 507);
@@ -229,7 +228,7 @@ static void test_tokenize_and_back(void **state) {
     assert_int_equal(cJSON_GetArrayItem(field(last, "bytes"), 0)->valueint, 1);
     assert_int_equal(cJSON_GetArrayItem(field(last, "bytes"), 1)->valueint, 11);
     cJSON_Delete(json);
-    json = json_of(0, QVL("detokenize", "--text", "[64, 507]", "--json", "-q"), NULL);
+    json = json_of(0, QVL_RANDOM("detokenize", "--text", "[64, 507]", "--json", "-q"), NULL);
     assert_string_equal(field(json, "text")->valuestring, "a<|im_end|>");
     cJSON_Delete(json);
 }
@@ -243,7 +242,7 @@ static void test_words_that_are_refused(void **state) {
         {{"detokenize", "--text", "1 x"}, "'x' at byte 2 is not a token id"},
         {{"detokenize", "--text", "-1"}, "is not a token id"},
         {{"detokenize", "--text", "99999999999"}, "is not a token id"},
-        {{"detokenize", "--text", "512"}, "512"},
+        {{"detokenize", "--text", "512", "-m", QVL_RANDOM_MODEL}, "512"},
         {{"tokenize", "--text", "a", "-m", "/nowhere"}, "/nowhere"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -41,10 +41,11 @@ static const char *write_gray16(void) {
 static void test_gray16(void **state) {
     (void)state;
     const char *gray = write_gray16(), *out = scratch("rows.safetensors");
-    float scaled = first_value(QVL("preprocess", gray, "-o", out), out);
-    float white = first_value(QVL("preprocess", gray, "-o", out, "--gray16", "saturate"), out);
-    float plain = first_value(QVL("preprocess", gray, "-o", out, "--policy", "reference"), out);
-    float undone = first_value(QVL("preprocess", gray, "-o", out, "--policy=reference", "--gray16=scale"), out);
+    float scaled = first_value(QVL_RANDOM("preprocess", gray, "-o", out), out);
+    float white = first_value(QVL_RANDOM("preprocess", gray, "-o", out, "--gray16", "saturate"), out);
+    float plain = first_value(QVL_RANDOM("preprocess", gray, "-o", out, "--policy", "reference"), out);
+    float undone =
+        first_value(QVL_RANDOM("preprocess", gray, "-o", out, "--policy=reference", "--gray16=scale"), out);
     assert_true(scaled > -0.8592f && scaled < -0.8588f); /* 0x12 */
     assert_true(white == 1.0f && plain == 1.0f && undone == scaled);
 }
@@ -52,22 +53,23 @@ static void test_gray16(void **state) {
 static void test_alpha(void **state) {
     (void)state;
     const char *clear = MEDIA "frame_rgba.webp", *out = scratch("rows.safetensors"); /* clear at the corner */
-    assert_true(first_value(QVL("preprocess", clear, "-o", out, "--size", "32x32"), out) == 1.0f);
-    assert_true(first_value(QVL("preprocess", clear, "-o", out, "--size", "32x32", "--alpha", "drop"), out) ==
-                -1.0f);
-    float grey = first_value(QVL("preprocess", clear, "-o", out, "--size", "32x32", "--alpha", "#80ff00"), out);
+    assert_true(first_value(QVL_RANDOM("preprocess", clear, "-o", out, "--size", "32x32"), out) == 1.0f);
+    assert_true(first_value(QVL_RANDOM("preprocess", clear, "-o", out, "--size", "32x32", "--alpha", "drop"),
+                            out) == -1.0f);
+    float grey =
+        first_value(QVL_RANDOM("preprocess", clear, "-o", out, "--size", "32x32", "--alpha", "#80ff00"), out);
     assert_true(grey > 0 && grey < 0.01f);
 }
 
 static void test_what_is_said(void **state) {
     (void)state;
     const char *out = scratch("rows.safetensors");
-    result r =
-        expect(0, NULL, QVL("preprocess", MEDIA "exif_6_be.jpg", "--orientation", "ignore", "--alpha", "#0A0b0c"));
+    result r = expect(
+        0, NULL, QVL_RANDOM("preprocess", MEDIA "exif_6_be.jpg", "--orientation", "ignore", "--alpha", "#0A0b0c"));
     assert_says(r.out, "policies: orientation ignore, alpha #0a0b0c, gray16 scale\n");
     assert_says(r.out, "exif_6_be.jpg: JPEG ");
     free_result(&r);
-    r = expect(0, NULL, QVL("encode", MEDIA "exif_6_be.jpg", "--policy", "reference", "--json", "-o", out));
+    r = expect(0, NULL, QVL_RANDOM("encode", MEDIA "exif_6_be.jpg", "--policy", "reference", "--json", "-o", out));
     cJSON *json = cJSON_Parse(r.out);
     const cJSON *policies = cJSON_GetObjectItem(json, "policies");
     assert_non_null(policies);
@@ -90,7 +92,7 @@ static void test_what_is_said(void **state) {
 static void test_refusals(void **state) {
     (void)state;
     const char *jpeg = MEDIA "rgb_444.jpg";
-    result r = expect(1, NULL, QVL("preprocess", jpeg, "--max-source-pixels", "1960"));
+    result r = expect(1, NULL, QVL_RANDOM("preprocess", jpeg, "--max-source-pixels", "1960"));
     assert_says(r.err, "size is 53 x 37 pixels; the limit is 1960 pixels");
     free_result(&r);
     static const char *const wrong[][3] = {

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #define SCENE QVL_SOURCE_DIR "/examples/scene.jpg"
-#define DEMO QVL_SOURCE_DIR "/models/demo"
 
 static void test_help(void **state) {
     (void)state;
@@ -71,7 +70,7 @@ static void test_usage_errors(void **state) {
         {{"encode", SCENE, "--zzzzzzzzz"}, "unknown flag --zzzzzzzzz\n"},
         {{"encode", SCENE, "-x"}, "unknown flag -x"},
         {{"info", "--taps", "x"}, "--taps is a flag of other commands"},
-        {{"check", "-m", DEMO}, "--model is a flag of other commands"},
+        {{"check", "-m", QVL_RANDOM_MODEL}, "--model is a flag of other commands"},
         {{"encode", SCENE, "--threads"}, "--threads needs a value: N"},
         {{"encode", SCENE, "--threads", "x"}, "--threads is 'x'; allowed is a whole number in 0..256"},
         {{"encode", SCENE, "--threads", ""}, "--threads is ''"},
@@ -178,10 +177,10 @@ static void test_refusal_leaves_nothing(void **state) {
     free(bytes);
 }
 
-static void copy_demo_file(const char *folder, const char *name) {
+static void copy_random_file(const char *folder, const char *name) {
     char path[600];
     size_t count;
-    snprintf(path, sizeof path, DEMO "/%s", name);
+    snprintf(path, sizeof path, QVL_RANDOM_MODEL "/%s", name);
     char *bytes = read_file(path, &count);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     write_file(path, bytes, count);
@@ -195,12 +194,12 @@ static void test_folder_without_weights(void **state) {
     char folder[512];
     snprintf(folder, sizeof folder, "%s", scratch("no-weights"));
     assert_int_equal(mkdir(folder, 0777), 0);
-    copy_demo_file(folder, "config.json");
+    copy_random_file(folder, "config.json");
     result r = expect(0, NULL, QVL("preprocess", SCENE, "-m", folder));
     assert_says(r.err, "note: ");
     assert_says(r.err, "default");
     free_result(&r);
-    copy_demo_file(folder, "preprocessor_config.json");
+    copy_random_file(folder, "preprocessor_config.json");
     r = expect(0, NULL, QVL("preprocess", SCENE, "-m", folder));
     assert_says(r.out, "grid 1x26x40");
     assert_string_equal(r.err, "");

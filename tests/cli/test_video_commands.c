@@ -10,17 +10,24 @@
 #include <string.h>
 
 #define SCENE QVL_SOURCE_DIR "/examples/scene.jpg"
-#define DEMO QVL_SOURCE_DIR "/models/demo"
 
-static char clip_path[4096];
+static char clip_path[512], large_path[512], single_path[512], uneven_path[512];
 
-/* 48 frames at 24 a second. */
-static void make_clip_file(void) {
-    const clip_spec spec = {.frames = 48, .rate = {24, 1}, .muxer = "mp4"};
-    bytes clip = make_clip(&spec);
-    snprintf(clip_path, sizeof clip_path, "%s", scratch("clip.mp4"));
-    write_file(clip_path, clip.data, clip.count);
+static void make_file(const char *name, const clip_spec *spec, char path[512]) {
+    bytes clip = make_clip(spec);
+    snprintf(path, 512, "%s", scratch(name));
+    write_file(path, clip.data, clip.count);
     qvl_free(clip.data);
+}
+
+static void make_files(void) {
+    static const int64_t uneven[] = {0, 40, 80, 120, 160, 200, 240, 640, 1040, 1440, 1840, 2240};
+    make_file("clip.mp4", &(clip_spec){.frames = 48, .rate = {24, 1}, .muxer = "mp4"}, clip_path);
+    make_file("large.mp4",
+              &(clip_spec){.frames = 12, .rate = {12, 1}, .width = 320, .height = 256, .muxer = "mp4"},
+              large_path);
+    make_file("single.mp4", &(clip_spec){.frames = 1, .rate = {24, 1}, .muxer = "mp4"}, single_path);
+    make_file("uneven.mkv", &(clip_spec){.frames = 12, .times = uneven}, uneven_path);
 }
 
 static const cJSON *first_item(const cJSON *json) {
@@ -29,12 +36,12 @@ static const cJSON *first_item(const cJSON *json) {
 
 static void plans(void **state) {
     (void)state;
-    result r = expect(0, NULL, QVL("plan", clip_path, "-m", DEMO, "-q"));
+    result r = expect(0, NULL, QVL_RANDOM("plan", clip_path, "-q"));
     assert_says(r.out, "h264 64x48 -> 64x64, grid 2x4x4, 8 tokens");
     assert_says(r.out, "4 of 48 frames at 24 a second, taken at 2 a second: 0 16 31 47");
     assert_says(r.out, "2 groups of 4 tokens, at 0.3 1.6 seconds");
     free_result(&r);
-    cJSON *json = run_json(QVL("plan", clip_path, SCENE, "-m", DEMO, "-q", "--json", "--fps", "3"));
+    cJSON *json = run_json(QVL_RANDOM("plan", clip_path, SCENE, "-q", "--json", "--fps", "3"));
     const cJSON *item = first_item(json), *clip = field(item, "clip");
     assert_ints(field(clip, "indices"), (const int[]){0, 9, 19, 28, 38, 47}, 6);
     assert_int_equal(cJSON_GetArraySize(field(clip, "labels")), 3);
@@ -58,9 +65,9 @@ static void preprocesses(void **state) {
     snprintf(both, sizeof both, "%s", scratch("both.safetensors"));
     snprintf(clip, sizeof clip, "%s", scratch("alone.safetensors"));
     snprintf(scene, sizeof scene, "%s", scratch("scene.safetensors"));
-    run(QVL("preprocess", clip_path, SCENE, "-m", DEMO, "-q", "-o", both));
-    run(QVL("preprocess", clip_path, "-m", DEMO, "-q", "-o", clip));
-    run(QVL("preprocess", SCENE, "-m", DEMO, "-q", "-o", scene));
+    run(QVL_RANDOM("preprocess", clip_path, SCENE, "-q", "-o", both));
+    run(QVL_RANDOM("preprocess", clip_path, "-q", "-o", clip));
+    run(QVL_RANDOM("preprocess", SCENE, "-q", "-o", scene));
     qvl_tensor_file *b = open_tensors(both), *c = open_tensors(clip), *s = open_tensors(scene);
     assert_int_equal(qvl_tensor_file_count(b), 5);
     assert_int_equal(qvl_tensor_file_count(c), 3);
@@ -86,8 +93,8 @@ static void encodes(void **state) {
     char both[4096], clip[4096];
     snprintf(both, sizeof both, "%s", scratch("features.safetensors"));
     snprintf(clip, sizeof clip, "%s", scratch("clip_features.safetensors"));
-    run(QVL("encode", clip_path, SCENE, "-m", DEMO, "-q", "-o", both));
-    run(QVL("encode", clip_path, "-m", DEMO, "-q", "-o", clip));
+    run(QVL_RANDOM("encode", clip_path, SCENE, "-q", "-o", both));
+    run(QVL_RANDOM("encode", clip_path, "-q", "-o", clip));
     qvl_tensor_file *b = open_tensors(both), *c = open_tensors(clip);
     static const char *const names[] = {"video_embeds", "deepstack_video_embeds.0", "deepstack_video_embeds.1",
                                         "video_grid_thw", "video_timestamps"};
@@ -103,25 +110,57 @@ static void encodes(void **state) {
     qvl_tensor_file_close(&c);
 }
 
+/* Each row's flag changes what is said of its clip: without it that is not said. */
 static void flags_take_effect(void **state) {
     (void)state;
     static const struct {
-        const char *flag, *value;
-        int tokens, frames; /* of the first clip */
+        const char *clip, *with, *flag, *says;
     } cases[] = {
-        {"--fps", "1", 8, 4},         {"--fps", "24", 96, 48},      {"--fps", "24000/1001", 96, 47},
-        {"--num-frames", "5", 12, 5}, {"--min-frames", "9", 20, 9}, {"--video-min-pixels", "100000", 60, 4},
-        {"--size", "128x64", 16, 4},  {"--preset", "mlx", 8, 4},    {"--single-frame", "refuse", 8, 4},
-        {"--frame-cap", "on", 8, 4},  {"--times", "rate", 8, 4},    {"--assume-fps", "3", 8, 4},
+        {clip_path, "-q", "--fps=3", "6 of 48 frames at 24 a second, taken at 3 a second: 0 9 19 28 38 47"},
+        {clip_path, "-q", "--fps=24", "48 of 48 frames at 24 a second"},
+        {clip_path, "-q", "--fps=24000/1001", "47 of 48 frames at 24 a second"},
+        {clip_path, "-q", "--num-frames=5", "5 of 48 frames at 24 a second"},
+        {clip_path, "-q", "--min-frames=9", "9 of 48 frames at 24 a second"},
+        {clip_path, "--fps=4", "--max-frames=6", "6 of 48 frames at 24 a second"},
+        {clip_path, "-q", "--video-min-pixels=100000", "grid 2x10x12, 60 tokens"},
+        {clip_path, "-q", "--size=128x64", "64x48 -> 128x64, grid 2x4x8, 16 tokens"},
+        {clip_path, "-q", "--preset=mlx", "taken at 2 a second: 0 12 24 36\n"},
+        {large_path, "-q", "--video-max-pixels=100000", "320x256 -> 160x128, grid 2x8x10, 40 tokens"},
+        {large_path, "--max-frame-tokens=9", "--frame-cap=on", "320x256 -> 96x64, grid 2x4x6, 12 tokens"},
+        {large_path, "--frame-cap=on", "--max-frame-tokens=9", "320x256 -> 96x64, grid 2x4x6, 12 tokens"},
+        {uneven_path, "-q", "--times=rate", "2 groups of 4 tokens, at 0.4 1.8 seconds"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cJSON *json = run_json(QVL("plan", clip_path, "-m", DEMO, "-q", "--json", cases[i].flag, cases[i].value));
-        const cJSON *item = first_item(json);
-        int frames = cJSON_GetArraySize(field(field(item, "clip"), "indices"));
-        if (frames != cases[i].frames || field(item, "tokens")->valueint != cases[i].tokens)
-            fail_msg("%s %s: %d frames, %d tokens", cases[i].flag, cases[i].value, frames,
-                     field(item, "tokens")->valueint);
-        cJSON_Delete(json);
+        result without = expect(0, NULL, QVL_RANDOM("plan", cases[i].clip, "-q", cases[i].with));
+        result r = expect(0, NULL, QVL_RANDOM("plan", cases[i].clip, "-q", cases[i].with, cases[i].flag));
+        if (strstr(without.out, cases[i].says)) fail_msg("%s changes nothing", cases[i].flag);
+        assert_says(r.out, cases[i].says);
+        free_result(&without);
+        free_result(&r);
+    }
+}
+
+/* Flags that decide between a result and a refusal. */
+static void flags_that_refuse_or_let_pass(void **state) {
+    (void)state;
+    static const char list[] = "[{\"role\":\"user\",\"content\":[{\"type\":\"video\",\"video\":[\"" SCENE
+                               "\",\"" SCENE "\",\"" SCENE "\"]}]}]";
+    char chat[512];
+    snprintf(chat, sizeof chat, "%s", scratch("list.json"));
+    write_file(chat, list, sizeof list - 1);
+    const struct {
+        const char *input, *flag, *says;
+        int code, code_without;
+    } cases[] = {
+        {single_path, "--single-frame=refuse", "the clip has 1 frame", 1, 0},
+        {chat, "--assume-fps=4", "<0.1 seconds>", 0, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        result without = expect(cases[i].code_without, NULL, QVL_RANDOM("plan", cases[i].input, "-q"));
+        result r = expect(cases[i].code, NULL, QVL_RANDOM("plan", cases[i].input, "-q", cases[i].flag));
+        assert_says(cases[i].code ? r.err : r.out, cases[i].says);
+        free_result(&without);
+        free_result(&r);
     }
 }
 
@@ -140,14 +179,14 @@ static void flags_that_are_refused(void **state) {
         {1, "--video-max-pixels=1000", "is above its maximum of 1000"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        result r = expect(cases[i].code, NULL, QVL("plan", clip_path, "-m", DEMO, cases[i].flag));
+        result r = expect(cases[i].code, NULL, QVL_RANDOM("plan", clip_path, cases[i].flag));
         assert_says(r.err, cases[i].says);
         free_result(&r);
     }
-    result r = expect(1, NULL, QVL("plan", clip_path, "-m", DEMO, "--fps=2", "--num-frames=4"));
+    result r = expect(1, NULL, QVL_RANDOM("plan", clip_path, "--fps=2", "--num-frames=4"));
     assert_says(r.err, "fps (2) and num_frames (4) exclude each other");
     free_result(&r);
-    r = expect(1, NULL, QVL("plan", clip_path, "-m", DEMO, "--min-frames=800", "--max-frames=9"));
+    r = expect(1, NULL, QVL_RANDOM("plan", clip_path, "--min-frames=800", "--max-frames=9"));
     assert_says(r.err, "min_frames is 800, above max_frames, 9");
     free_result(&r);
 }
@@ -163,7 +202,7 @@ static void chats(void **state) {
     snprintf(path, sizeof path, "%s", scratch("chat.json"));
     snprintf(out, sizeof out, "%s", scratch("prompt.safetensors"));
     write_file(path, chat, strlen(chat));
-    cJSON *json = run_json(QVL("plan", path, "-m", DEMO, "-q", "--json"));
+    cJSON *json = run_json(QVL_RANDOM("plan", path, "-q", "--json"));
     const cJSON *item = first_item(json), *clip = field(item, "clip");
     assert_string_equal(field(item, "kind")->valuestring, "video");
     int tokens = 0, vision = 0;
@@ -177,22 +216,23 @@ static void chats(void **state) {
     assert_int_equal(vision, 3 * field(clip, "tokens_per_group")->valueint);
     assert_says(field(json, "text")->valuestring, "<|vision_start|><0.2 seconds><|vision_start|><|video_pad|>");
     cJSON_Delete(json);
-    run(QVL("prompt", path, "-m", DEMO, "-q", "-o", out));
+    run(QVL_RANDOM("prompt", path, "-q", "-o", out));
     assert_file(out, "video_grid_thw", 1);
     assert_file(out, "image_grid_thw", 1);
-    result r = expect(0, NULL, QVL("prompt", path, "-m", DEMO, "-q", "--video-layout", "bare"));
+    result r = expect(0, NULL, QVL_RANDOM("prompt", path, "-q", "--video-layout", "bare"));
     assert_says(r.out, "user\n<0.2 seconds><|vision_start|><|video_pad|> x 4<|vision_end|>");
     assert_says(r.out, "6 of 48 frames at 24 a second");
     free_result(&r);
 }
 
 int main(void) {
-    make_clip_file();
+    make_files();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans),
         cmocka_unit_test(preprocesses),
         cmocka_unit_test(encodes),
         cmocka_unit_test(flags_take_effect),
+        cmocka_unit_test(flags_that_refuse_or_let_pass),
         cmocka_unit_test(flags_that_are_refused),
         cmocka_unit_test(chats),
     };

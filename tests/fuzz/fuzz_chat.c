@@ -1,4 +1,4 @@
-/* Any bytes as a chat, with the demo model's tokenizer and template: refused with a message, or a prompt whose
+/* Any bytes as a chat, with the random model's tokenizer and template: refused with a message, or a prompt whose
  * parts fit together and in whose text nothing became a special token that the template did not write. */
 #include "qvl.h"
 
@@ -18,7 +18,7 @@ static qvl_prompter *open_prompter(void) {
     qvl_model_options_init(&options);
     options.level = QVL_OPEN_CONFIG;
     options.threads = 1;
-    check(qvl_model_open(QVL_SOURCE_DIR "/models/demo", &options, &model, NULL) == QVL_OK);
+    check(qvl_model_open(QVL_RANDOM_MODEL, &options, &model, NULL) == QVL_OK);
     check(qvl_prompter_open(model, NULL, &prompter, NULL) == QVL_OK);
     return prompter;
 }

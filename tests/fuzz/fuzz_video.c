@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     options.animation = QVL_ANIMATION_CLIP;
     qvl_video *video;
     qvl_error error = {0};
-    qvl_status status = qvl_video_open(&input, &options, NULL, NULL, &video, &error);
+    qvl_status status = qvl_video_open(&input, &options, NULL, NULL, NULL, &video, &error);
     if (status) {
         refuse(&error, status);
         if (video) abort();

@@ -14,10 +14,14 @@
 #include <cmocka.h>
 
 lm_case open_hybrid(const char *shape) {
+    return open_hybrid_of(shape, shape);
+}
+
+lm_case open_hybrid_of(const char *fixture, const char *shape) {
     bool tiny = strncmp(shape, "tiny", 4) == 0;
     lm_case c = {.init = tiny ? "quarter" : "scaled", .stored = tiny ? "f32" : "bf16"};
     char path[256];
-    snprintf(path, sizeof path, QVL_FIXTURES "/hybrid_%s.safetensors", shape);
+    snprintf(path, sizeof path, QVL_FIXTURES "/hybrid_%s.safetensors", fixture);
     for (char *p = path + strlen(QVL_FIXTURES); *p; p++)
         if (*p == '-') *p = '_';
     qvl_error error;

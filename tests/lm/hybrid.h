@@ -7,6 +7,8 @@
 
 /* shape: "tiny-35", "mid-35", ... */
 lm_case open_hybrid(const char *shape);
+/* The same with another fixture than that of the shape. */
+lm_case open_hybrid_of(const char *fixture, const char *shape);
 
 /* The prompt NAME of the fixture for the speaker's model; qvl_prompt_free. */
 qvl_prompt hybrid_prompt(const lm_case *c, const char *name, const speaker *s);

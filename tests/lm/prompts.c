@@ -13,17 +13,46 @@
 
 #include <cmocka.h>
 
+#define FOLDER_SIZE 512
+
 lm_case open_case(const char *shape) {
+    return open_case_of(shape, shape);
+}
+
+lm_case open_case_of(const char *fixture, const char *shape) {
     bool tiny = strncmp(shape, "tiny", 4) == 0;
     lm_case c = {.init = tiny ? "quarter" : "scaled", .stored = tiny ? "f32" : "bf16", .deepstack = tiny ? 2 : 3};
     char path[256];
-    snprintf(path, sizeof path, QVL_FIXTURES "/lm_%s.safetensors", shape);
+    snprintf(path, sizeof path, QVL_FIXTURES "/lm_%s.safetensors", fixture);
     for (char *p = path + strlen(QVL_FIXTURES); *p; p++)
         if (*p == '-') *p = '_';
     qvl_error error;
     if (qvl_tensor_file_open(path, &c.fixture, &error)) fail_msg("%s", error.message);
     c.folder = strdup(make_model_folder(shape, c.init, c.stored));
     return c;
+}
+
+const char *copy_folder(const char *folder) {
+    static char path[FOLDER_SIZE];
+    char command[4 * FOLDER_SIZE];
+    if (strlen(folder) > FOLDER_SIZE / 2) fail_msg("%s is too long", folder);
+    snprintf(path, sizeof path, "%.300s-copy", folder);
+    snprintf(command, sizeof command, "rm -rf '%s' && cp -r '%.300s' '%s'", path, folder, path);
+    assert_int_equal(system(command), 0);
+    return path;
+}
+
+void edit_config(const char *folder, const char *edit) {
+    char command[2048];
+    snprintf(command, sizeof command, "sed -i -e '%s' '%s/config.json'", edit, folder);
+    assert_int_equal(system(command), 0);
+}
+
+void edit_case(lm_case *c, const char *edit) {
+    char *folder = strdup(copy_folder(c->folder));
+    edit_config(folder, edit);
+    free((char *)(uintptr_t)c->folder);
+    c->folder = folder;
 }
 
 void close_case(lm_case *c) {
@@ -75,7 +104,29 @@ static void fill_formula(const char *name, int64_t rows, int64_t width, qvl_dtyp
     free(row);
 }
 
+/* Text behind what is there, up to `length` entries. */
+static void add_text(qvl_prompt *p, int64_t length, int64_t vocab) {
+    int64_t old = p->length, *arrays[3] = {p->input_ids, p->token_types, p->position_ids}, next = 0;
+    for (int64_t i = 0; i < 3 * old; i++)
+        if (p->position_ids[i] >= next) next = p->position_ids[i] + 1;
+    p->input_ids = qvl_calloc((size_t)length, sizeof(int64_t));
+    p->token_types = qvl_calloc((size_t)length, sizeof(int64_t));
+    p->position_ids = qvl_calloc(3 * (size_t)length, sizeof(int64_t));
+    for (int64_t i = 0; i < length; i++) {
+        p->input_ids[i] = i < old ? arrays[0][i] : (i * 7919 + 13) % (vocab - 8);
+        p->token_types[i] = i < old ? arrays[1][i] : 0;
+        for (int axis = 0; axis < 3; axis++)
+            p->position_ids[axis * length + i] = i < old ? arrays[2][axis * old + i] : next + i - old;
+    }
+    for (int i = 0; i < 3; i++) qvl_free(arrays[i]);
+    p->length = length;
+}
+
 qvl_prompt case_prompt(const lm_case *c, const qvl_lm *lm) {
+    return longer_prompt(c, lm, 0);
+}
+
+qvl_prompt longer_prompt(const lm_case *c, const qvl_lm *lm, int64_t length) {
     const qvl_lm_info *info = qvl_lm_get_info(lm);
     int64_t h = info->hidden_size, count, largest = 0;
     qvl_prompt p = {.dtype = info->cache_dtype, .width = h};
@@ -83,7 +134,8 @@ qvl_prompt case_prompt(const lm_case *c, const qvl_lm *lm) {
     p.token_types = copy_integers(c, "token_types", &count);
     p.position_ids = copy_integers(c, "position_ids", &count);
     assert_int_equal(count, 3 * p.length);
-    for (int64_t i = 0; i < count; i++)
+    if (length > p.length) add_text(&p, length, info->vocab_size);
+    for (int64_t i = 0; i < 3 * p.length; i++)
         if (p.position_ids[i] > largest) largest = p.position_ids[i];
     p.rope_delta = largest + 1 - p.length;
     size_t size = qvl_dtype_bits(p.dtype) / 8;

@@ -15,7 +15,16 @@ typedef struct lm_case {
 
 /* shape: "tiny-vl", "lm-test", ... */
 lm_case open_case(const char *shape);
+/* The same with another fixture than that of the shape. */
+lm_case open_case_of(const char *fixture, const char *shape);
 void close_case(lm_case *c);
+
+/* A copy of a model's folder, made anew; the path is static. */
+const char *copy_folder(const char *folder);
+/* Replaces text in the folder's config.json; edit: for sed. */
+void edit_config(const char *folder, const char *edit);
+/* Gives the case a folder of its own with an edited config.json. */
+void edit_case(lm_case *c, const char *edit);
 
 /* A model with its language model. */
 typedef struct speaker {
@@ -27,6 +36,8 @@ void close_speaker(speaker *s);
 
 /* The fixture's prompt for a model of this dtype; qvl_prompt_free. */
 qvl_prompt case_prompt(const lm_case *c, const qvl_lm *lm);
+/* The same with text behind it, up to `length` entries. */
+qvl_prompt longer_prompt(const lm_case *c, const qvl_lm *lm, int64_t length);
 /* The first length entries of a prompt; shares its memory, is not to be freed. */
 qvl_prompt prompt_head(const qvl_prompt *prompt, int64_t length);
 

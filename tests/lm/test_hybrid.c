@@ -142,6 +142,17 @@ static void test_tiny(void **state) {
     }
 }
 
+/* Stretched frequencies of the part of a head that turns, every number of the stretch given. */
+static void test_yarn(void **state) {
+    (void)state;
+    lm_case c = open_hybrid_of("tiny-35-yarn", "tiny-35");
+    edit_case(&c,
+              "s/\"rope_type\":.*\"default\"/\"rope_type\": \"yarn\", \"factor\": 2.5, \"attention_factor\": 1.3, "
+              "\"original_max_position_embeddings\": 64, \"beta_fast\": 4, \"beta_slow\": 0.02/");
+    check_exact(&c, "vectors", QVL_CPU_ALL, 3);
+    close_case(&c);
+}
+
 /* The anchors of language_model.md 12, made by another version of transformers. */
 static void test_published_anchors(void **state) {
     (void)state;
@@ -242,7 +253,7 @@ static void check_bf16(const lm_case *c, const char *name) {
 static void test_bf16(void **state) {
     (void)state;
     lm_case dense = open_hybrid("mid-35"), experts = open_hybrid("mid-35moe");
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         check_bf16(&dense, mid_cases[i]);
         check_bf16(&experts, mid_cases[i]);
     }
@@ -252,9 +263,8 @@ static void test_bf16(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tiny), cmocka_unit_test(test_published_anchors),
-        cmocka_unit_test(test_mid),  cmocka_unit_test(test_mid_experts),
-        cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_tiny), cmocka_unit_test(test_yarn),        cmocka_unit_test(test_published_anchors),
+        cmocka_unit_test(test_mid),  cmocka_unit_test(test_mid_experts), cmocka_unit_test(test_bf16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

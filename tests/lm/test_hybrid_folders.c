@@ -190,6 +190,14 @@ static void with_more(rewriting *w, const qvl_tensor *t, const char *name) {
     if (ends_with(t->name, "embed_tokens.weight")) put_tensor(w, name, 1, (int64_t[]){1}, calloc(1, 4));
 }
 
+/* One convolution in MLX's layout among others. */
+static void with_mlx_taps(rewriting *w, const qvl_tensor *t, const char *name) {
+    int64_t shape[5];
+    memcpy(shape, t->shape, sizeof shape);
+    if (ends_with(t->name, name)) shape[1] = shape[2], shape[2] = 1;
+    put_tensor(w, t->name, t->ndim, shape, copy_floats(t));
+}
+
 static void refuse_folder(const char *folder, qvl_status wanted, const char *says) {
     qvl_model *model = open_model(folder, QVL_F32, 1, QVL_CPU_ALL);
     qvl_lm *lm = NULL;
@@ -230,6 +238,28 @@ static void test_refused_tensors(void **state) {
     rewrite(c.folder, &folder, with_more, "model.language_model.layers.0.linear_attn.in_proj_ba.weight");
     refuse_folder(folder.path, QVL_ERROR_UNSUPPORTED, "in_proj_ba");
     folder_close(&folder);
+    close_case(&c);
+}
+
+/* Where layers disagree about the form of norms, none is guessed. */
+static void test_mixed_forms(void **state) {
+    (void)state;
+    static const struct {
+        const char *mlx, *says;
+    } cases[] = {
+        {"layers.0.linear_attn.conv1d.weight",
+         "layers.1.linear_attn.conv1d.weight is in Hugging Face's layout and layers before it are in MLX's"},
+        {"layers.1.linear_attn.conv1d.weight",
+         "layers.1.linear_attn.conv1d.weight is in MLX's layout and layers before it are in Hugging Face's"},
+        {"layers.2.linear_attn.conv1d.weight",
+         "layers.2.linear_attn.conv1d.weight is in MLX's layout and layers before it are in Hugging Face's"}};
+    lm_case c = open_hybrid("tiny-35");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_folder folder;
+        rewrite(c.folder, &folder, with_mlx_taps, cases[i].mlx);
+        refuse_folder(folder.path, QVL_ERROR_MODEL, cases[i].says);
+        folder_close(&folder);
+    }
     close_case(&c);
 }
 
@@ -296,6 +326,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_refused_tensors),
+        cmocka_unit_test(test_mixed_forms),
         cmocka_unit_test(test_configs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

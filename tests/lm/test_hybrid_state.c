@@ -89,7 +89,7 @@ static void check_chunks(const char *shape, const char *name, qvl_dtype dtype, i
     if (length && length < whole.length) x.prompt = prompt_head(&whole, length);
     qvl_sequence *first = open_sequence(x.s.lm, 4096);
     knowledge want = prefill_all(first, &x);
-    for (size_t i = x.prompt.length > 400; i < sizeof chunks / sizeof *chunks; i++) {
+    for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
         qvl_sequence *q = open_sequence(x.s.lm, chunks[i]);
         knowledge got = prefill_all(q, &x);
         assert_same(&want, &got, "chunks of", chunks[i]);
@@ -111,19 +111,24 @@ static void test_chunks(void **state) {
     check_chunks("mid-35", "media", QVL_F32, 0);
     check_chunks("mid-35moe", "media", QVL_F32, 0);
     check_chunks("mid-35", "media", QVL_BF16, 0);
+    check_chunks("mid-35", "long", QVL_F32, 1100);
     check_chunks("mid-35", "long", QVL_BF16, 1100);
 }
 
 /* Token by token, each step an argument of its own, equals a prefill of the same tokens. */
-static void check_steps(const char *shape, qvl_dtype dtype) {
-    scene x = open_scene(shape, "words", dtype);
+static void check_steps(const char *shape, qvl_dtype dtype, int64_t length) {
+    scene x = open_scene(shape, "long", dtype);
+    qvl_prompt all = x.prompt;
+    x.prompt = prompt_head(&all, length); /* before the picture */
     qvl_sequence *whole = open_sequence(x.s.lm, 0), *steps = open_sequence(x.s.lm, 0);
-    knowledge want = prefill_all(whole, &x), got = {.count = 0};
-    for (int64_t i = 0; i < x.prompt.length; i++) {
-        free(got.saved);
-        got = take_step(steps, &x, x.prompt.input_ids[i]);
+    int64_t last = x.prompt.length - 1;
+    for (int64_t i = 0; i < last; i++) {
+        assert_int_equal(x.prompt.token_types[i], 0);
+        assert_int_equal(qvl_sequence_step(steps, x.prompt.input_ids[i], NULL, NULL, NULL), QVL_OK);
     }
+    knowledge want = prefill_all(whole, &x), got = take_step(steps, &x, x.prompt.input_ids[last]);
     assert_same(&want, &got, "steps, dtype", dtype);
+    x.prompt = all;
     free(want.saved);
     free(got.saved);
     qvl_sequence_close(&whole);
@@ -133,9 +138,9 @@ static void check_steps(const char *shape, qvl_dtype dtype) {
 
 static void test_steps(void **state) {
     (void)state;
-    check_steps("mid-35", QVL_F32);
-    check_steps("mid-35", QVL_BF16);
-    check_steps("mid-35moe", QVL_F32);
+    check_steps("mid-35", QVL_F32, 1100);
+    check_steps("mid-35", QVL_BF16, 1100);
+    check_steps("mid-35moe", QVL_F32, 300);
 }
 
 /* ---- calls that fail */
@@ -184,6 +189,21 @@ static void test_cancelled_calls(void **state) {
     }
     free(want.saved);
     qvl_sequence_close(&whole);
+    close_scene(&x);
+}
+
+/* A second prefill keeps a copy of the state for as long as it may fail, and no longer. */
+static void test_copy_goes(void **state) {
+    (void)state;
+    scene x = open_scene("mid-35", "words", QVL_F32);
+    qvl_sequence *q = open_sequence(x.s.lm, 0);
+    qvl_prompt head = prompt_head(&x.prompt, 90);
+    free(prefill(q, &head, NULL));
+    check_cancelled(q, &x.prompt, 3);
+    assert_null(q->linear.undo);
+    free(prefill(q, &x.prompt, NULL));
+    assert_null(q->linear.undo);
+    qvl_sequence_close(&q);
     close_scene(&x);
 }
 
@@ -330,8 +350,13 @@ static void test_interleaved(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chunks),      cmocka_unit_test(test_steps),  cmocka_unit_test(test_cancelled_calls),
-        cmocka_unit_test(test_cut_back),    cmocka_unit_test(test_budget), cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_cancelled_calls),
+        cmocka_unit_test(test_copy_goes),
+        cmocka_unit_test(test_cut_back),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_fork),
         cmocka_unit_test(test_interleaved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,18 +52,17 @@ static double check_greedy(const lm_case *c, qvl_sequence *sequence, float *logi
     return worst;
 }
 
-static void check_tiny(const char *shape, size_t stages_wanted) {
-    lm_case c = open_case(shape);
-    speaker s = open_speaker(c.folder, QVL_F32, 2, QVL_CPU_ALL);
-    qvl_prompt prompt = case_prompt(&c, s.lm);
+static void check_stages(const lm_case *c, const char *shape, size_t stages_wanted) {
+    speaker s = open_speaker(c->folder, QVL_F32, 2, QVL_CPU_ALL);
+    qvl_prompt prompt = case_prompt(c, s.lm);
     qvl_sequence *sequence = open_sequence(s.lm, 0);
     stages *taps = calloc(1, sizeof *taps);
     float *logits = prefill(sequence, &prompt, taps);
     double worst = 0;
     size_t compared = 0;
     const char *worst_name = "";
-    for (size_t i = 0; i < qvl_tensor_file_count(c.fixture); i++) {
-        qvl_tensor want = qvl_tensor_file_get(c.fixture, i);
+    for (size_t i = 0; i < qvl_tensor_file_count(c->fixture); i++) {
+        qvl_tensor want = qvl_tensor_file_get(c->fixture, i);
         const qvl_tensor *got = find_stage(taps, want.name);
         if (!got) continue;
         assert_int_equal(got->ndim, want.ndim);
@@ -75,8 +74,8 @@ static void check_tiny(const char *shape, size_t stages_wanted) {
     }
     assert_int_equal(compared, stages_wanted);
     printf("%s: %zu stages, worst %.1e (%s)\n", shape, compared, worst, worst_name);
-    check_argmax(&c, "argmax", find_stage(taps, "logits"));
-    double greedy = check_greedy(&c, sequence, logits, 64);
+    check_argmax(c, "argmax", find_stage(taps, "logits"));
+    double greedy = check_greedy(c, sequence, logits, 64);
     printf("%s: greedy tokens equal, logits %.1e\n", shape, greedy);
     assert_true(greedy <= BOUND);
     free(logits);
@@ -85,6 +84,11 @@ static void check_tiny(const char *shape, size_t stages_wanted) {
     qvl_sequence_close(&sequence);
     qvl_prompt_free(&prompt);
     close_speaker(&s);
+}
+
+static void check_tiny(const char *shape, size_t stages_wanted) {
+    lm_case c = open_case(shape);
+    check_stages(&c, shape, stages_wanted);
     close_case(&c);
 }
 
@@ -92,6 +96,16 @@ static void test_tiny(void **state) {
     (void)state;
     check_tiny("tiny-vl", 3 * 8 + 2);
     check_tiny("tiny-vlmoe", 2 * 7 + 2);
+}
+
+/* Stretched frequencies, at positions beyond the original length. */
+static void test_yarn(void **state) {
+    (void)state;
+    lm_case c = open_case_of("tiny-vl-yarn", "tiny-vl");
+    edit_case(&c, "s/\"rope_type\":.*\"default\"/\"rope_type\": \"yarn\", \"factor\": 4, "
+                  "\"original_max_position_embeddings\": 2048/");
+    check_stages(&c, "tiny-vl with yarn", 3 * 3 + 2);
+    close_case(&c);
 }
 
 /* ---- the published vectors: the same prompt with the tower's own features */
@@ -255,7 +269,7 @@ static void test_large(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tiny), cmocka_unit_test(test_vectors),
-                                       cmocka_unit_test(test_large)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tiny), cmocka_unit_test(test_yarn),
+                                       cmocka_unit_test(test_vectors), cmocka_unit_test(test_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

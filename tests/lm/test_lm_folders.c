@@ -321,8 +321,50 @@ static void test_quantised(void **state) {
     close_case(&c);
 }
 
+/* ---- quantised rows that fill no whole words */
+
+enum { ODD = 36 };
+static int64_t odd_words; /* of a row of down_proj */
+
+/* An MLP of ODD values, its last matrix quantised by the look of its types and names. */
+static bool as_odd(writer *w, const qvl_tensor *t) {
+    if (strstr(t->name, "mlp.gate_proj") || strstr(t->name, "mlp.up_proj")) {
+        add(w, t->name, QVL_F32, 2, (const int64_t[]){ODD, t->shape[1]}, floats_of(t));
+        return true;
+    }
+    if (!strstr(t->name, "mlp.down_proj")) return false;
+    static const char *const parts[] = {"scales", "biases"};
+    char name[160];
+    int64_t n = t->shape[0];
+    add(w, t->name, QVL_U32, 2, (const int64_t[]){n, odd_words}, calloc((size_t)(n * odd_words), 4));
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%.*s%s", (int)strlen(t->name) - 6, t->name, parts[i]);
+        add(w, name, QVL_BF16, 2, (const int64_t[]){n, 1}, calloc((size_t)n, 2));
+    }
+    return true;
+}
+
+/* 36 values of 4 bits are four words and a half, of 8 bits nine words, but no whole group. */
+static void test_odd_rows(void **state) {
+    (void)state;
+    lm_case c = open_case("tiny-vl");
+    for (odd_words = 4; odd_words <= 9; odd_words += odd_words == 4 ? 1 : 4) {
+        const char *folder = change_folder(c.folder, "odd", as_odd);
+        edit_config(folder, "s/\"intermediate_size\":[^,}]*40/\"intermediate_size\": 36/");
+        qvl_model *model = open_model(folder, QVL_F32, 1, QVL_CPU_ALL);
+        qvl_lm *lm = NULL;
+        qvl_error error;
+        assert_int_equal(qvl_lm_open(model, NULL, &lm, &error), QVL_ERROR_UNSUPPORTED);
+        if (!strstr(error.message, "layers.0.mlp.down_proj.weight is U32, quantised, for rows of 36 values"))
+            fail_msg("%s", error.message);
+        qvl_model_close(&model);
+    }
+    close_case(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_experts),
-                                       cmocka_unit_test(test_types), cmocka_unit_test(test_quantised)};
+                                       cmocka_unit_test(test_types), cmocka_unit_test(test_quantised),
+                                       cmocka_unit_test(test_odd_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

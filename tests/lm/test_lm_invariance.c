@@ -47,9 +47,9 @@ static float *chunked(const speaker *s, const qvl_prompt *prompt, int64_t chunk)
 static void compare_chunks(const speaker *s, const qvl_prompt *prompt, const int64_t *chunks, size_t count,
                            const char *what) {
     int64_t vocab = qvl_lm_get_info(s->lm)->vocab_size;
-    float *whole = chunked(s, prompt, 0);
+    float *whole = chunked(s, prompt, 4096);
     for (size_t i = 0; i < count; i++) {
-        char text[96];
+        char text[160];
         snprintf(text, sizeof text, "%s, chunks of %lld", what, (long long)chunks[i]);
         float *parts = chunked(s, prompt, chunks[i]);
         assert_same(whole, parts, vocab, text);
@@ -65,13 +65,8 @@ static void test_chunks(void **state) {
         for (size_t m = 0; m < MODES; m++) {
             char what[48];
             snprintf(what, sizeof what, "%s, mode %zu", shapes[k], m);
-            speaker s = open_speaker(c.folder, modes[m].dtype, 2, modes[m].cpu_mask);
+            speaker s = open_speaker(c.folder, modes[m].dtype, 1, modes[m].cpu_mask);
             qvl_prompt prompt = case_prompt(&c, s.lm);
-            if (k == 0 && m != 1) { /* more than one page */
-                compare_chunks(&s, &prompt, (const int64_t[]){64, 1000}, 2, what);
-                qvl_prompt middle = prompt_head(&prompt, 290);
-                compare_chunks(&s, &middle, (const int64_t[]){7}, 1, what);
-            }
             qvl_prompt head = prompt_head(&prompt, 60);
             compare_chunks(&s, &head, (const int64_t[]){1, 7}, 2, what);
             qvl_prompt_free(&prompt);
@@ -79,6 +74,66 @@ static void test_chunks(void **state) {
         }
         close_case(&c);
     }
+}
+
+/* Logits after a prefill of `first` entries, the rest of the prompt token by token, and three steps. */
+static float *stepped(const speaker *s, const qvl_prompt *prompt, int64_t first) {
+    qvl_sequence *sequence = open_sequence(s->lm, 0);
+    qvl_prompt head = prompt_head(prompt, first);
+    float *logits = prefill(sequence, &head, NULL);
+    for (int64_t i = first; i < prompt->length + 3; i++) {
+        int64_t token = i < prompt->length ? prompt->input_ids[i] : 7 + i - prompt->length;
+        assert_int_equal(qvl_sequence_step(sequence, token, NULL, logits, NULL), QVL_OK);
+    }
+    assert_int_equal(qvl_sequence_rope_delta(sequence), prompt->rope_delta);
+    qvl_sequence_close(&sequence);
+    return logits;
+}
+
+/* Pictures and a video, then text, which can also come token by token. media: entries up to the last picture's. */
+static void check_long(const lm_case *c, const mode *m, int64_t length, const int64_t *chunks, size_t count,
+                       int64_t media) {
+    speaker s = open_speaker(c->folder, m->dtype, 1, m->cpu_mask); /* many small passes: threads would wait */
+    qvl_prompt prompt = longer_prompt(c, s.lm, length);
+    char what[128];
+    snprintf(what, sizeof what, "%.80s, mask %x, %lld entries", c->folder, m->cpu_mask, (long long)length);
+    assert_int_equal(prompt.length, length);
+    compare_chunks(&s, &prompt, chunks, count, what);
+    if (media) {
+        float *whole = chunked(&s, &prompt, 4096), *steps = stepped(&s, &prompt, media);
+        assert_same(whole, steps, qvl_lm_get_info(s.lm)->vocab_size, "token by token");
+        free(whole);
+        free(steps);
+    }
+    qvl_prompt_free(&prompt);
+    close_speaker(&s);
+}
+
+static const char more_positions[] = "s/\"max_position_embeddings\":[^,}]*/\"max_position_embeddings\": 8192/";
+
+static void test_long_prompts(void **state) {
+    (void)state;
+    static const int64_t chunks[] = {1, 7, 64, 1000};
+    const char *const names[] = {"tiny-vl", "tiny-vlmoe"};
+    for (size_t k = 0; k < 2; k++) {
+        lm_case c = open_case(names[k]);
+        edit_case(&c, more_positions);
+        for (size_t m = 0; m < MODES; m++) check_long(&c, &modes[m], 1100, chunks, 4, 73);
+        close_case(&c);
+    }
+    lm_case c = open_case("lm-test");
+    check_long(&c, &modes[0], 1100, chunks + 2, 2, 0);
+    check_long(&c, &modes[3], 1100, chunks + 1, 3, 460);
+    close_case(&c);
+}
+
+/* Keys of more than one span of causal attention (16 chunks of 256), and passes that begin at any entry of one. */
+static void test_beyond_a_span(void **state) {
+    (void)state;
+    lm_case c = open_case("tiny-vl");
+    edit_case(&c, more_positions);
+    for (size_t m = 0; m < MODES; m++) check_long(&c, &modes[m], 4231, (const int64_t[]){25, 1000}, 2, 0);
+    close_case(&c);
 }
 
 static void test_threads(void **state) {
@@ -212,8 +267,10 @@ static void test_fork_and_truncate(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chunks), cmocka_unit_test(test_threads),
-                                       cmocka_unit_test(test_instruction_sets), cmocka_unit_test(test_interleaved),
-                                       cmocka_unit_test(test_fork_and_truncate)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chunks),           cmocka_unit_test(test_long_prompts),
+        cmocka_unit_test(test_beyond_a_span),    cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_instruction_sets), cmocka_unit_test(test_interleaved),
+        cmocka_unit_test(test_fork_and_truncate)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

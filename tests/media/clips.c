@@ -307,7 +307,7 @@ qvl_video *open_clip(const bytes *clip, const qvl_media_options *options, notes 
     qvl_input input = input_of(clip);
     qvl_video *video;
     qvl_error error;
-    if (qvl_video_open(&input, options, taken ? take_note : NULL, taken, &video, &error))
+    if (qvl_video_open(&input, options, taken ? take_note : NULL, taken, NULL, &video, &error))
         fail_msg("%s", error.message);
     return video;
 }
@@ -323,7 +323,7 @@ void refuse_clip(const bytes *clip, const qvl_media_options *options, qvl_status
     qvl_input input = input_of(clip);
     qvl_video *video = (qvl_video *)(uintptr_t)1;
     qvl_error error = {0};
-    assert_int_equal(qvl_video_open(&input, options, NULL, NULL, &video, &error), status);
+    assert_int_equal(qvl_video_open(&input, options, NULL, NULL, NULL, &video, &error), status);
     assert_null(video);
     assert_int_equal(error.status, status);
     if (!strstr(error.message, "the-name") || !strstr(error.message, part))

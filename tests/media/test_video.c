@@ -300,7 +300,7 @@ static void jumps_reach_their_key(void **state) {
         AVFrame *frame = av_frame_alloc();
         assert_int_equal(qvl_video_source_open(&input, "clip", &source, NULL), QVL_OK);
         assert_int_equal(qvl_video_source_rewind(&source, NULL, NULL), QVL_OK);
-        assert_int_equal(qvl_video_index_read(&source, &index, NULL), QVL_OK);
+        assert_int_equal(qvl_video_index_read(&source, NULL, &index, NULL), QVL_OK);
         assert_true(index.sure && qvl_video_index_sort(&index));
         assert_true(index.key_count >= 10);
         for (int64_t k = 0; k < index.key_count; k++) {
@@ -319,6 +319,46 @@ static void jumps_reach_their_key(void **state) {
         qvl_video_index_free(&index);
         qvl_video_source_close(&source);
         qvl_free(clip.data);
+    }
+}
+
+/* Patience that lasts for so many questions. */
+typedef struct countdown {
+    int left, asked;
+} countdown;
+
+static bool count_down(void *user) {
+    countdown *c = user;
+    c->asked++;
+    return c->left-- > 0;
+}
+
+/* Opens the clip with that much patience; returns how often it was asked. */
+static int open_patiently(const bytes *clip, int patience, qvl_status wanted) {
+    qvl_input input = {.kind = QVL_INPUT_BYTES, .name = "clip", .bytes = clip->data, .byte_count = clip->count};
+    countdown count = {.left = patience};
+    const qvl_patience asking = {count_down, &count};
+    qvl_video *video;
+    qvl_error error = {0};
+    assert_int_equal(qvl_video_open(&input, NULL, NULL, NULL, &asking, &video, &error), wanted);
+    if (wanted) assert_null(video);
+    if (wanted) assert_string_equal(error.message, "clip: reading was cancelled");
+    qvl_video_close(&video);
+    return count.asked;
+}
+
+/* Also where the whole clip must be decoded to know its frames, as that of an AVI whose packets have no times. */
+static void opening_is_called_off(void **state) {
+    (void)state;
+    const clip_spec indexed = {.muxer = "mp4", .frames = 300},
+                    decoded = {.muxer = "avi", .encoder = "mpeg4", .options = "bf=2", .frames = 300, .gop = 25};
+    bytes clips[2] = {make_clip(&indexed), make_clip(&decoded)};
+    for (int i = 0; i < 2; i++) {
+        int asked = open_patiently(&clips[i], 10000, QVL_OK);
+        if (i == 0) assert_int_equal(asked, 2);
+        if (i == 1) assert_true(asked >= 2 + 300 / 16);
+        for (int k = 0; k < asked; k++) assert_int_equal(open_patiently(&clips[i], k, QVL_ERROR_CANCELLED), k + 1);
+        qvl_free(clips[i].data);
     }
 }
 
@@ -362,7 +402,7 @@ static long peak_of(const char *path, int64_t frames) {
     if (child == 0) {
         qvl_input input = {.kind = QVL_INPUT_FILE, .name = path};
         qvl_video *video;
-        bool good = qvl_video_open(&input, NULL, NULL, NULL, &video, NULL) == QVL_OK &&
+        bool good = qvl_video_open(&input, NULL, NULL, NULL, NULL, &video, NULL) == QVL_OK &&
                     qvl_video_get_info(video)->frame_count == frames;
         for (int64_t i = 0; i < 40 && good; i++) {
             qvl_image image;
@@ -417,6 +457,7 @@ int main(void) {
         cmocka_unit_test(report_61_rotation),
         cmocka_unit_test(picks_equal_all_frames),
         cmocka_unit_test(jumps_reach_their_key),
+        cmocka_unit_test(opening_is_called_off),
         cmocka_unit_test(frames_go_forward),
         cmocka_unit_test(report_58_flat_memory),
     };

@@ -99,7 +99,7 @@ static void every_length(void **state) {
             qvl_video *video;
             qvl_error error;
             qvl_image image;
-            qvl_status status = qvl_video_open(&input, NULL, NULL, NULL, &video, &error);
+            qvl_status status = qvl_video_open(&input, NULL, NULL, NULL, NULL, &video, &error);
             if (!status) status = qvl_video_frame(video, 0, &image, &error);
             if (status) assert_non_null(strstr(error.message, "the-name"));
             if (!status) qvl_image_free(&image);
@@ -168,7 +168,7 @@ static void nothing_to_decode(void **state) {
     qvl_video *video;
     qvl_image image = {0};
     qvl_error error;
-    qvl_status status = qvl_video_open(&input, NULL, NULL, NULL, &video, &error);
+    qvl_status status = qvl_video_open(&input, NULL, NULL, NULL, NULL, &video, &error);
     if (!status) status = qvl_video_frame(video, 0, &image, &error);
     assert_int_equal(status, QVL_ERROR_FORMAT);
     assert_non_null(strstr(error.message, "can be decoded"));
@@ -269,11 +269,11 @@ static void impossible_inputs(void **state) {
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         qvl_video *video;
         qvl_error error = {0};
-        assert_int_equal(qvl_video_open(&inputs[i], NULL, NULL, NULL, &video, &error), expected[i]);
+        assert_int_equal(qvl_video_open(&inputs[i], NULL, NULL, NULL, NULL, &video, &error), expected[i]);
         assert_null(video);
         if (inputs[i].name) assert_non_null(strstr(error.message, inputs[i].name));
     }
-    assert_int_equal(qvl_video_open(NULL, NULL, NULL, NULL, &(qvl_video *){NULL}, NULL), QVL_ERROR_ARGUMENT);
+    assert_int_equal(qvl_video_open(NULL, NULL, NULL, NULL, NULL, &(qvl_video *){NULL}, NULL), QVL_ERROR_ARGUMENT);
 }
 
 static void from_standard_input(void **state) {
@@ -284,13 +284,14 @@ static void from_standard_input(void **state) {
     assert_true(saved >= 0 && fd >= 0 && dup2(fd, STDIN_FILENO) == STDIN_FILENO);
     qvl_video *video, *file;
     qvl_status status =
-        qvl_video_open(&(qvl_input){.kind = QVL_INPUT_FILE, .name = "-"}, NULL, NULL, NULL, &video, NULL);
+        qvl_video_open(&(qvl_input){.kind = QVL_INPUT_FILE, .name = "-"}, NULL, NULL, NULL, NULL, &video, NULL);
     dup2(saved, STDIN_FILENO);
     close(saved);
     close(fd);
     assert_int_equal(status, QVL_OK);
     assert_int_equal(
-        qvl_video_open(&(qvl_input){.kind = QVL_INPUT_FILE, .name = path}, NULL, NULL, NULL, &file, NULL), QVL_OK);
+        qvl_video_open(&(qvl_input){.kind = QVL_INPUT_FILE, .name = path}, NULL, NULL, NULL, NULL, &file, NULL),
+        QVL_OK);
     qvl_image a = frame_of(video, 4), b = frame_of(file, 4);
     assert_memory_equal(a.pixels, b.pixels, 64 * 48 * 3);
     assert_int_equal(seen_number(&a), 4);
@@ -365,7 +366,7 @@ static void check_animation(const clip_spec *spec) {
     clip.count /= 3;
     qvl_input input = {.kind = QVL_INPUT_BYTES, .name = "the-name", .bytes = clip.data, .byte_count = clip.count};
     qvl_error error = {0};
-    if (qvl_video_open(&input, &options, NULL, NULL, &video, &error))
+    if (qvl_video_open(&input, &options, NULL, NULL, NULL, &video, &error))
         assert_int_equal(error.status, QVL_ERROR_FORMAT);
     qvl_video_close(&video);
     check_log();

@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
     qvl_input input = {.kind = QVL_INPUT_FILE, .name = argv[at++]};
     qvl_video *video;
     qvl_error error;
-    if (qvl_video_open(&input, &options, print_note, NULL, &video, &error)) return fail(&error);
+    if (qvl_video_open(&input, &options, print_note, NULL, NULL, &video, &error)) return fail(&error);
     const qvl_video_info *info = qvl_video_get_info(video);
     if (!pixels)
         printf("%s %s %" PRId64 " %" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64 "/%" PRId64 " %.17g %d\n",

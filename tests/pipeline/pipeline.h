@@ -11,8 +11,6 @@
 
 #include <cmocka.h>
 
-#define DEMO QVL_SOURCE_DIR "/models/demo"
-
 /* A folder that must open, with one thread and the default dtype. */
 qvl_model *open_folder(const char *folder, qvl_open_level level);
 qvl_session *open_session(qvl_model *model);

@@ -55,7 +55,7 @@ static void work_of_a_large_tower(void **state) {
 
 static void work_of_videos_and_lists(void **state) {
     (void)state;
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_CONFIG);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG);
     const qvl_grid grids[2] = {{3, 6, 4}, {1, 6, 4}};
     qvl_work video, still, both, wrong = {1, 1, 1, 1, 1};
     assert_int_equal(qvl_vision_work(model, &grids[0], 1, &video, NULL), QVL_OK);
@@ -73,7 +73,7 @@ static void work_of_videos_and_lists(void **state) {
 
 static void memory_by_hand(void **state) {
     (void)state;
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_CONFIG);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG);
     qvl_input inputs[2] = {make_rgb(640, 427), make_rgb(320, 320)};
     qvl_plan p = plan(model, inputs, 2, NULL);
     size_t scratch;
@@ -103,7 +103,7 @@ static void memory_by_hand(void **state) {
  */
 static void memory_of_weights(void **state) {
     (void)state;
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_HEADERS);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_HEADERS);
     qvl_input input = make_png_header(64, 64);
     qvl_plan p = plan(model, &input, 1, NULL);
     int64_t parameters = qvl_model_get_info(model)->parameter_count;
@@ -129,7 +129,8 @@ static void plan_equals_encode(void **state) {
     (void)state;
     static const int64_t sizes[][2] = {{1, 1}, {640, 427}, {33, 700}, {1380, 245}, {16, 2048}, {511, 513}};
     enum { SIZES = sizeof sizes / sizeof sizes[0] };
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_WEIGHTS), *planning = open_folder(DEMO, QVL_OPEN_CONFIG);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS),
+              *planning = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG);
     qvl_session *session = open_session(model);
     qvl_input inputs[SIZES + 3];
     for (size_t i = 0; i < SIZES; i++) inputs[i] = make_rgb(sizes[i][0], sizes[i][1]);
@@ -154,7 +155,7 @@ static void plan_equals_encode(void **state) {
 
 static void limits_of_one_picture(void **state) {
     (void)state;
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_WEIGHTS);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS);
     qvl_session *session = open_session(model);
     qvl_input inputs[3];
     for (size_t i = 0; i < 3; i++) inputs[i] = make_rgb(640, 480);
@@ -196,16 +197,21 @@ static void expect_refused(const qvl_model *model, const qvl_input *inputs, size
 
 static void refusals_are_those_of_encoding(void **state) {
     (void)state;
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_CONFIG);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG);
     qvl_input good = make_rgb(64, 64), strip = make_rgb(499, 1);
     strip.name = "strip";
     const qvl_input two[2] = {good, strip};
     qvl_input text = {.kind = QVL_INPUT_BYTES, .name = "text", .bytes = "no picture", .byte_count = 10};
+    qvl_input page = {.kind = QVL_INPUT_BYTES, .name = "page", .bytes = "<html></html>", .byte_count = 13};
     qvl_input missing = {.kind = QVL_INPUT_FILE, .name = "/nowhere/a.png"};
     qvl_preprocess_options options = defaults();
     expect_refused(model, two, 2, NULL, QVL_ERROR_LIMIT, "strip: ");
     expect_refused(model, two, 2, NULL, QVL_ERROR_LIMIT, "aspect ratio is 499, above the limit of 200");
-    expect_refused(model, &text, 1, NULL, QVL_ERROR_FORMAT, "text: not a picture");
+    expect_refused(model, &text, 1, NULL, QVL_ERROR_FORMAT,
+                   "text: neither a picture nor a video qvl reads: first bytes 6e 6f ");
+    expect_refused(model, &text, 1, NULL, QVL_ERROR_FORMAT, "AVIF without alpha; of videos MP4, QuickTime, ");
+    expect_refused(model, &page, 1, NULL, QVL_ERROR_UNSUPPORTED, "page: HTML is not supported; qvl reads JPEG, ");
+    expect_refused(model, &page, 1, NULL, QVL_ERROR_UNSUPPORTED, "; of videos MP4, QuickTime, ");
     expect_refused(model, &missing, 1, NULL, QVL_ERROR_IO, "/nowhere/a.png");
     expect_refused(model, &good, 0, NULL, QVL_ERROR_ARGUMENT, "no pictures given");
     options.preset = (qvl_preset)7;
@@ -232,7 +238,7 @@ static void refusals_are_those_of_encoding(void **state) {
 /* What could only be refused while working is refused here; nothing of the size is allocated. */
 static void sizes_beyond_all_memory(void **state) {
     (void)state;
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_CONFIG);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG);
     qvl_preprocess_options options = defaults();
     const qvl_input header = make_png_header(40000, 40000);
     qvl_plan p;
@@ -257,7 +263,7 @@ static void sizes_beyond_all_memory(void **state) {
 /* A header is enough: the rest of the file may be missing. */
 static void headers_are_enough(void **state) {
     (void)state;
-    qvl_model *model = open_folder(DEMO, QVL_OPEN_CONFIG);
+    qvl_model *model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG);
     const qvl_input header = make_png_header(12000, 12000);
     qvl_plan p = plan(model, &header, 1, NULL);
     assert_string_equal(p.items[0].item.stored.format, "PNG");

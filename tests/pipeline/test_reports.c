@@ -1,4 +1,4 @@
-/* What users of other systems ran into (user reports, by number), through the whole pipeline with the demo model.
+/* What users of other systems ran into (user reports, by number), through the whole pipeline with the random model.
  * Those about sizes alone are in tests/preprocess/test_geometry.c, those about the program in tests/cli. */
 #include "pipeline/pipeline.h"
 #include "preprocess/support.h"
@@ -15,7 +15,7 @@ typedef struct fixture {
 
 static int set_up(void **state) {
     static fixture f;
-    f.model = open_folder(DEMO, QVL_OPEN_WEIGHTS);
+    f.model = open_folder(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS);
     f.session = open_session(f.model);
     *state = &f;
     return 0;

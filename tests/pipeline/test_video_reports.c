@@ -49,7 +49,7 @@ static int64_t check_numbers(const bytes *clip, const qvl_preprocess_options *op
     qvl_input input = input_of(clip);
     qvl_reader *reader;
     qvl_error error = {0};
-    if (qvl_reader_open(model, NULL, &input, QVL_READ_ANY, options, &reader, &error))
+    if (qvl_reader_open(model, NULL, &input, QVL_READ_ANY, options, NULL, &reader, &error))
         fail_msg("%s", error.message);
     const qvl_item *item = qvl_reader_item(reader);
     const qvl_clip_info *info = item->clip;
@@ -101,7 +101,7 @@ static void check_mlx(const bytes *clip, const qvl_preprocess_options *options) 
     qvl_input input = input_of(clip);
     qvl_reader *reader;
     qvl_error error = {0};
-    if (qvl_reader_open(model, NULL, &input, QVL_READ_ANY, options, &reader, &error))
+    if (qvl_reader_open(model, NULL, &input, QVL_READ_ANY, options, NULL, &reader, &error))
         fail_msg("%s", error.message);
     const qvl_clip_info *info = qvl_reader_item(reader)->clip;
     qvl_group group;
@@ -385,7 +385,7 @@ static void clips_are_encoded(void **state) {
     qvl_model *whole;
     qvl_session *session;
     qvl_error error = {0};
-    assert_int_equal(qvl_model_open(QVL_SOURCE_DIR "/models/demo", NULL, &whole, &error), QVL_OK);
+    assert_int_equal(qvl_model_open(QVL_RANDOM_MODEL, NULL, &whole, &error), QVL_OK);
     assert_int_equal(qvl_session_open(whole, &session, &error), QVL_OK);
     const clip_spec spec = {.frames = 30};
     bytes clip = make_clip(&spec);
@@ -422,10 +422,56 @@ static void clips_are_encoded(void **state) {
     qvl_model_close(&whole);
 }
 
+static bool answer(int64_t done, int64_t total, void *user) {
+    (void)done, (void)total;
+    return *(bool *)user;
+}
+
+/* A clip that must be decoded to know its frames, with settings that are refused once they are known: who gives up
+ * before hears nothing of those. */
+static void clips_are_called_off_while_they_are_opened(void **state) {
+    (void)state;
+    qvl_model *whole;
+    qvl_session *session;
+    qvl_prompter *prompter;
+    qvl_error error = {0};
+    assert_int_equal(qvl_model_open(QVL_RANDOM_MODEL, NULL, &whole, &error), QVL_OK);
+    assert_int_equal(qvl_session_open(whole, &session, &error), QVL_OK);
+    assert_int_equal(qvl_prompter_open(whole, NULL, &prompter, &error), QVL_OK);
+    const clip_spec spec = {.muxer = "avi", .encoder = "mpeg4", .options = "bf=2", .frames = 60};
+    bytes clip = make_clip(&spec);
+    const qvl_input input = input_of(&clip);
+    const qvl_medium medium = {.kind = QVL_MEDIUM_VIDEO, .name = "clip", .input = &input};
+    static const char json[] = "[{\"role\":\"user\",\"content\":[{\"type\":\"video\"}]}]";
+    const qvl_chat chat = {
+        .json = json, .byte_count = sizeof json - 1, .name = "chat", .media = &medium, .media_count = 1};
+    qvl_encode_options encode;
+    qvl_prompt_options options;
+    qvl_encode_options_init(&encode);
+    qvl_prompt_options_init(&options);
+    options.preprocess.clip.fps = 2;
+    options.preprocess.clip.num_frames = 4;
+    for (int patient = 0; patient < 2; patient++) {
+        bool yes = patient;
+        qvl_status wanted = patient ? QVL_ERROR_ARGUMENT : QVL_ERROR_CANCELLED;
+        qvl_features features;
+        qvl_prompt prompt;
+        encode.progress = options.progress = answer;
+        encode.progress_user = options.progress_user = &yes;
+        assert_int_equal(qvl_encode(session, &input, 1, &options.preprocess, &encode, &features, &error), wanted);
+        assert_int_equal(qvl_prompt_plan(prompter, &chat, &options, &prompt, &error), wanted);
+        assert_int_equal(qvl_prompt_build(session, prompter, &chat, &options, &prompt, &error), wanted);
+    }
+    qvl_free(clip.data);
+    qvl_prompter_close(&prompter);
+    qvl_session_close(&session);
+    qvl_model_close(&whole);
+}
+
 int main(void) {
     const qvl_model_options options = {
         .size = sizeof options, .level = QVL_OPEN_CONFIG, .cpu_mask = QVL_CPU_ALL, .dtype = QVL_BF16};
-    if (qvl_model_open(QVL_SOURCE_DIR "/models/demo", &options, &model, NULL)) return 1;
+    if (qvl_model_open(QVL_RANDOM_MODEL, &options, &model, NULL)) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_say_what_is_seen),
         cmocka_unit_test(a_varying_rate_has_true_times),
@@ -438,6 +484,7 @@ int main(void) {
         cmocka_unit_test(report_59),
         cmocka_unit_test(report_61),
         cmocka_unit_test(clips_are_encoded),
+        cmocka_unit_test(clips_are_called_off_while_they_are_opened),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     qvl_model_close(&model);

@@ -165,7 +165,8 @@ static void groups_one_by_one(void **state) {
     for (int i = 0; i < 2; i++) {
         qvl_reader *reader;
         qvl_group group;
-        assert_int_equal(qvl_reader_open(&model, NULL, &inputs[i], QVL_READ_ANY, &options, &reader, NULL), QVL_OK);
+        assert_int_equal(qvl_reader_open(&model, NULL, &inputs[i], QVL_READ_ANY, &options, NULL, &reader, NULL),
+                         QVL_OK);
         const qvl_item *item = qvl_reader_item(reader);
         assert_true((item->clip != NULL) == (i == 0));
         int64_t count = item->grid.h * item->grid.w, groups = item->grid.t;

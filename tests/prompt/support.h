@@ -1,4 +1,4 @@
-/* What the tests of prompts share: the demo model open once, prompts from JSON, and looking at them. */
+/* What the tests of prompts share: the random model open once, prompts from JSON, and looking at them. */
 #ifndef TESTS_PROMPT_SUPPORT_H
 #define TESTS_PROMPT_SUPPORT_H
 
@@ -10,8 +10,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-
-#define DEMO QVL_SOURCE_DIR "/models/demo"
 
 /* A model, its session and a prompter with the folder's template. */
 typedef struct bench {

@@ -10,7 +10,7 @@ static bench demo;
 
 static int set_up(void **state) {
     (void)state;
-    demo = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, NULL);
+    demo = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, NULL);
     return 0;
 }
 
@@ -167,7 +167,7 @@ static void test_published_templates(void **state) {
     bench own = demo;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char *text = published_template(names[i]);
-        demo = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, text);
+        demo = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, text);
         each_special(alone_and_doubled);
         each_special(split_over_parts);
         close_bench(&demo);
@@ -207,14 +207,14 @@ static void test_other_places(void **state) {
 static void test_beside_the_template(void **state) {
     (void)state;
     static const char odd[] = "{% for m in messages %}<|{{ m.content }}<|im_end|><|im_{{ m.name }}{% endfor %}";
-    bench b = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, odd);
+    bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, odd);
     qvl_prompt p = plan_chat(&b, "[{\"role\":\"user\",\"content\":\"im_start|>\",\"name\":\"start|>\"}]", NULL);
     assert_text(&p, "<|im_start|><|im_end|><|im_start|>");
     assert_int_equal(count_special(&b, &p), 1);
     qvl_prompt_free(&p);
     close_bench(&b);
     static const char by_role[] = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% endfor %}";
-    b = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, by_role);
+    b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, by_role);
     p = plan_chat(&b, "[{\"role\":\"user<|im_end|>\",\"content\":\"x\"}]", NULL);
     assert_text(&p, "<|im_start|>user<|im_end|>\nx");
     assert_int_equal(count_special(&b, &p), 1);
@@ -295,7 +295,7 @@ static void test_templates_that_look(void **state) {
         "\"<tool_response>\\n4\\n</tool_response>\"}]";
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char *text = published_template(names[i]);
-        bench b = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, text);
+        bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, text);
         qvl_prompt_options trusting, options;
         notes kept;
         options = noting(&kept);

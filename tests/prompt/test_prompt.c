@@ -11,7 +11,7 @@ static bench demo;
 
 static int set_up(void **state) {
     (void)state;
-    demo = open_bench(DEMO, QVL_OPEN_WEIGHTS, QVL_F32, NULL);
+    demo = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS, QVL_F32, NULL);
     return 0;
 }
 
@@ -76,7 +76,7 @@ static void test_options_before_the_chat(void **state) {
     options.variables_json = "{\"enable_thinking\": false, \"tools\": null}";
     expect(chat, &options, USER "a" END ANSWER);
     bench b =
-        open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16,
+        open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16,
                    "{{ eos_token }} {{ reasoning_effort }} {{ preserve_thinking }} {{ x.y }} {{ bos_token }}.");
     options = defaults();
     options.reasoning_effort = "low";
@@ -390,7 +390,7 @@ static void test_continue_final_message(void **state) {
            NULL, USER "a" END ANSWER "xy\n");
     /* A template that trims: so is what is left. */
     char *text = published_template("qwen3.5.jinja");
-    bench b = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, text);
+    bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, text);
     p = plan_chat(&b, "[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":\"Well, \\n\"}]",
                   &options);
     assert_text(&p, USER "a" END ANSWER "<think>\n\n</think>\n\nWell,");
@@ -424,7 +424,7 @@ static void test_arguments_as_text(void **state) {
                 "</tool_call>" END "<|im_start|>user\n<tool_response>\n4\n</tool_response>" END ANSWER);
     assert_string_equal(kept.text, "");
     char *text = published_template("qwen3.6.jinja");
-    bench b = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, text);
+    bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, text);
     qvl_prompt p = plan_chat(&b, chat, &options);
     assert_has(
         p.text,
@@ -578,7 +578,7 @@ static void test_plan_is_the_prompt(void **state) {
     (void)state;
     picture noise;
     make_picture(&noise, 100, 220, 1);
-    bench headless = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_F32, NULL);
+    bench headless = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_F32, NULL);
     qvl_prompt a = plan_media(&headless, one_image, &noise.medium, 1, NULL);
     qvl_prompt b = build_media(&demo, one_image, &noise.medium, 1, NULL);
     assert_same_prompt(&a, &b);
@@ -608,10 +608,10 @@ static void test_rows_of_the_table(void **state) {
     qvl_tensor_file *file;
     qvl_tensor table;
     qvl_error error = {0};
-    assert_int_equal(qvl_tensor_file_open(DEMO "/model.safetensors", &file, &error), QVL_OK);
+    assert_int_equal(qvl_tensor_file_open(QVL_RANDOM_MODEL "/model.safetensors", &file, &error), QVL_OK);
     assert_true(qvl_tensor_file_find(file, "model.language_model.embed_tokens.weight", &table));
     assert_int_equal(table.dtype, QVL_BF16);
-    bench narrow = open_bench(DEMO, QVL_OPEN_WEIGHTS, QVL_BF16, NULL);
+    bench narrow = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS, QVL_BF16, NULL);
     const char *chat = "[{\"role\":\"user\",\"content\":\"What do you see in it?\"}]";
     qvl_prompt f = build_media(&demo, chat, NULL, 0, NULL), h = build_media(&narrow, chat, NULL, 0, NULL);
     assert_int_equal(f.dtype, QVL_F32);
@@ -683,7 +683,7 @@ static void test_identity(void **state) {
     identity_of(&demo, one_image, &medium, 1, &options, found[n++]);
     options.preprocess.media.alpha = QVL_ALPHA_DROP;
     identity_of(&demo, one_image, &medium, 1, &options, found[n++]);
-    bench narrow = open_bench(DEMO, QVL_OPEN_WEIGHTS, QVL_BF16, NULL);
+    bench narrow = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS, QVL_BF16, NULL);
     identity_of(&narrow, one_image, &a.medium, 1, NULL, found[n++]);
     close_bench(&narrow);
     assert_true(n <= MOST);

@@ -70,7 +70,7 @@ static const char conversation[] =
 
 static void test_prompt(void **state) {
     (void)state;
-    bench b = open_bench(DEMO, QVL_OPEN_WEIGHTS, QVL_F32, NULL);
+    bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS, QVL_F32, NULL);
     picture pictures[2];
     clip video;
     for (uint32_t i = 0; i < 2; i++) make_picture(&pictures[i], 40 + 30 * i, 50, i);
@@ -92,7 +92,7 @@ static void test_prompt(void **state) {
 static void test_renderings(void **state) {
     (void)state;
     char *text = published_template("qwen3.6.jinja");
-    bench b = open_bench(DEMO, QVL_OPEN_WEIGHTS, QVL_F32, text);
+    bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS, QVL_F32, text);
     attempt a = {
         .model = b.model,
         .session = b.session,
@@ -111,7 +111,7 @@ static void test_renderings(void **state) {
 
 static void test_prompter(void **state) {
     (void)state;
-    bench b = open_bench(DEMO, QVL_OPEN_WEIGHTS, QVL_F32, NULL);
+    bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS, QVL_F32, NULL);
     attempt a = {.model = b.model,
                  .session = b.session,
                  .chat = chat_of("[{\"role\":\"user\",\"content\":\"a\"}]", NULL, 0)};

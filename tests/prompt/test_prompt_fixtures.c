@@ -123,7 +123,7 @@ static void test_conversations(void **state) {
         if (strcmp(opened, name) != 0 || (families[second] == 0)) { /* cases come template by template */
             char *published = strcmp(name, "own") == 0 ? NULL : published_template(name);
             close_bench(&b);
-            b = open_bench(second ? other : DEMO, QVL_OPEN_CONFIG, QVL_BF16, published);
+            b = open_bench(second ? other : QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, published);
             free(published);
             opened = name;
         }

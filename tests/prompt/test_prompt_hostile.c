@@ -32,7 +32,7 @@ static char *numbered(const char *before, const char *part, int count, const cha
 /* Each variable is looked for among the others, so there is a limit to them. */
 static void test_many_variables(void **state) {
     (void)state;
-    bench b = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, NULL);
+    bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, NULL);
     static const char before[] =
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"chat_template_kwargs\":{";
     char *json = numbered(before, "\"k%d\":1", 1000, "}}");
@@ -55,7 +55,7 @@ static char *late_systems(void) {
 
 static void test_folding_many(void **state) {
     (void)state;
-    bench b = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, NULL);
+    bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, NULL);
     char *json = late_systems();
     qvl_prompt_options options;
     qvl_prompt_options_init(&options);
@@ -81,7 +81,7 @@ static void test_dropping_many(void **state) {
     (void)state;
     int lines = 0;
     char *text = published_template("qwen3-vl-instruct.jinja"), *json = late_systems();
-    bench b = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, text);
+    bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, text);
     qvl_prompt_options options;
     qvl_prompt_options_init(&options);
     options.dropped = QVL_DROPPED_NOTE;

@@ -1,4 +1,4 @@
-/* What users of other systems ran into with prompts (user reports, by number), with the demo model. Report 47
+/* What users of other systems ran into with prompts (user reports, by number), with the random model. Report 47
  * is in test_mrope.c too, 16 and 17 in tests/pipeline. */
 #define _GNU_SOURCE
 #include "prompt/support.h"
@@ -12,7 +12,7 @@ static bench demo;
 
 static int set_up(void **state) {
     (void)state;
-    demo = open_bench(DEMO, QVL_OPEN_WEIGHTS, QVL_F32, NULL);
+    demo = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS, QVL_F32, NULL);
     return 0;
 }
 
@@ -24,7 +24,7 @@ static int tear_down(void **state) {
 
 static bench with_template(const char *name) {
     char *text = published_template(name);
-    bench b = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, text);
+    bench b = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, text);
     free(text);
     return b;
 }
@@ -72,7 +72,8 @@ static void report_34_slots_and_images_by_message(void **state) {
                 SAYS("2 image slots for 1 image", "message 1 (user): 1 image slot and 0 images",
                      "message 3 (user): 1 image slot and 1 image"));
     /* An image, but the template writes nothing for it. */
-    bench b = open_bench(DEMO, QVL_OPEN_CONFIG, QVL_BF16, "{% for m in messages %}{{ m.role }}{% endfor %}");
+    bench b =
+        open_bench(QVL_RANDOM_MODEL, QVL_OPEN_CONFIG, QVL_BF16, "{% for m in messages %}{{ m.role }}{% endfor %}");
     refuse_chat(&b, one, media, 1, NULL, QVL_ERROR_ARGUMENT, SAYS("leaves its text out"));
     const char *bare = "[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]";
     refuse_chat(&b, bare, media, 1, NULL, QVL_ERROR_ARGUMENT,
@@ -162,8 +163,9 @@ static void report_37_ids_from_the_folder(void **state) {
     (void)state;
     char folder[] = "/tmp/qvl-prompt-XXXXXX", path[512];
     assert_non_null(mkdtemp(folder));
-    char *tokenizer = read_text(DEMO "/tokenizer.json"), *config = read_text(DEMO "/config.json");
-    char *settings = read_text(DEMO "/tokenizer_config.json");
+    char *tokenizer = read_text(QVL_RANDOM_MODEL "/tokenizer.json"),
+         *config = read_text(QVL_RANDOM_MODEL "/config.json");
+    char *settings = read_text(QVL_RANDOM_MODEL "/tokenizer_config.json");
     cJSON *json = cJSON_Parse(tokenizer);
     cJSON *tokens = cJSON_GetObjectItem(json, "added_tokens");
     cJSON *reference = cJSON_GetObjectItem(cJSON_GetArrayItem(tokens, 0), "content");
@@ -180,7 +182,7 @@ static void report_37_ids_from_the_folder(void **state) {
     cJSON_SetNumberValue(cJSON_GetObjectItem(json, "image_token_id"), 486);
     cJSON_ReplaceItemInObject(json, "model_type", cJSON_CreateString("qwen9_vl"));
     save_json(folder, "config.json", json);
-    char *processor = read_text(DEMO "/preprocessor_config.json");
+    char *processor = read_text(QVL_RANDOM_MODEL "/preprocessor_config.json");
     save_json(folder, "preprocessor_config.json", cJSON_Parse(processor));
     free(processor);
     free(tokenizer);
@@ -204,7 +206,7 @@ static void report_37_ids_from_the_folder(void **state) {
     close_bench(&b);
 
     /* Two files of the folder that contradict each other. */
-    config = read_text(DEMO "/config.json");
+    config = read_text(QVL_RANDOM_MODEL "/config.json");
     snprintf(path, sizeof path, "%s/config.json", folder);
     write_file(path, config);
     free(config);

@@ -200,7 +200,7 @@ static void test_every_order(void **state) {
 }
 
 int main(void) {
-    demo = open_bench(QVL_SOURCE_DIR "/models/demo", QVL_OPEN_WEIGHTS, QVL_BF16, NULL);
+    demo = open_bench(QVL_RANDOM_MODEL, QVL_OPEN_WEIGHTS, QVL_BF16, NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frames_of_the_caller), cmocka_unit_test(test_patches_of_the_caller),
         cmocka_unit_test(test_a_picture_as_a_video), cmocka_unit_test(test_lists_in_a_chat),

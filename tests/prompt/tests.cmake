@@ -1,4 +1,4 @@
-# Conversations to prompts, with the bundled demo model and the published templates of ${QVL_DATA}.
+# Conversations to prompts, with the random model and the published templates of ${QVL_DATA}.
 qvl_test(test_mrope prompt/test_mrope.c)
 qvl_test(test_prompt prompt/test_prompt.c prompt/support.c)
 qvl_test(test_prompt_videos prompt/test_prompt_videos.c prompt/support.c)

@@ -35,7 +35,7 @@ static qvl_status encode_and_save(const attempt *a, const char *out, qvl_error *
     qvl_model *model = NULL;
     qvl_session *session = NULL;
     qvl_features features = {0};
-    qvl_status status = qvl_model_open(QVL_SOURCE_DIR "/models/demo", &options, &model, error);
+    qvl_status status = qvl_model_open(QVL_RANDOM_MODEL, &options, &model, error);
     if (!status) status = qvl_session_open(model, &session, error);
     if (!status) {
         qvl_input inputs[2] = {{.kind = QVL_INPUT_FILE, .name = picture},

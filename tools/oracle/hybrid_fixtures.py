@@ -35,8 +35,11 @@ from transformers import AutoModelForImageTextToText
 
 import generator
 
-INIT = {"tiny-35": ("quarter", "f32"), "tiny-35moe": ("quarter", "f32"), "mid-35": ("scaled", "bf16"),
-        "mid-35moe": ("scaled", "bf16")}
+INIT = {"tiny-35": ("quarter", "f32"), "tiny-35moe": ("quarter", "f32"), "tiny-35-yarn": ("quarter", "f32"),
+        "mid-35": ("scaled", "bf16"), "mid-35moe": ("scaled", "bf16")}
+# tiny-35-yarn: tiny-35 with these in its rope_parameters; of the stages only layers.3, norm and logits.
+YARN = dict(rope_type="yarn", factor=2.5, original_max_position_embeddings=64, attention_factor=1.3, beta_fast=4,
+            beta_slow=0.02)
 TOKENS = {"tiny": dict(start=58, end=59, image=60, video=61, text=57), "mid": dict(start=508, end=509, image=510, video=511,
                                                                                   text=505)}
 
@@ -74,7 +77,7 @@ def expand(parts, tokens, merge=2):
 
 def vectors_case(folder, shape):
     """The published vectors' own prompt."""
-    name = shape.replace("-", "_")
+    name = shape.removesuffix("-yarn").replace("-", "_")
     with open(Path(folder) / f"{name}.json") as file:
         given = json.load(file)
     types = [1 if t == 60 else 2 if t == 61 else 0 for t in given["ids"]]
@@ -154,7 +157,7 @@ def states(cache, model):
 
 def run_case(case, model, prompt, stages, steps):
     ids, types, images, videos = prompt
-    config = generator.SHAPES[model.shape][1]
+    config = generator.SHAPES[model.shape.removesuffix("-yarn")][1]
     run = Run(model, stages)
     run.watch()
     inputs = inputs_of(case, ids, types, images, videos, config, model.dtype)
@@ -213,6 +216,8 @@ def fixture(shape, folder, vectors):
             if grids:
                 keep[name] = np.array(grids)
         for name, array in exact.items():
+            if shape.endswith("-yarn") and name.startswith("layers.") and name != "layers.3":
+                continue
             if not tiny and name.startswith("layers.") and name.split(".")[1] not in "0367":
                 continue
             if name.endswith(".state"):
@@ -247,7 +252,12 @@ def main():
         init, dtype = INIT[shape]
         with tempfile.TemporaryDirectory() as parent:
             folder = Path(parent) / shape
-            subprocess.run([arguments.demo_model, "--shape", shape, "--init", init, "--dtype", dtype, folder], check=True)
+            plain = shape.removesuffix("-yarn")
+            subprocess.run([arguments.demo_model, "--shape", plain, "--init", init, "--dtype", dtype, folder], check=True)
+            if plain != shape:
+                config = json.loads((folder / "config.json").read_text())
+                config["text_config"]["rope_parameters"].update(YARN)
+                (folder / "config.json").write_text(json.dumps(config))
             arrays = fixture(shape, folder, arguments.vectors)
         path = Path(arguments.out) / f"hybrid_{shape.replace('-', '_')}.safetensors"
         save_file(arrays, path, metadata={"qvl_fixture": json.dumps({**about, "shape": shape, "init": init, "dtype": dtype})})

@@ -10,11 +10,12 @@ u("lm.deepstack.J", the same). Weights: shape, init and stored type are in the m
 
 Output, F32 unless said otherwise:
     layers.N, layers.N.PART, norm, logits   every stage of the prompt in f32; of the large models the rows listed in
-                                            rows (I64), and only layers.N and logits
+                                            rows (I64), and only layers.N and logits; of tiny-vl-yarn only layers.N,
+                                            its q and k, norm and logits: tiny-vl with rope_type yarn (lm_reference.py)
     argmax        I64 [length], of the logits of every entry
     greedy        I64 [steps], decoded through the cache; greedy_logits [steps, vocab]: of each step
     NAME/bf16_nmse  F64 [1]: transformers' own bf16 run against the f32 one, over all rows (large models)
-    vectors/NAME  of the tiny models: what the published vectors say of the same prompt with the tower's features:
+    vectors/NAME  of the tiny models without yarn: what the published vectors say of the same prompt with the tower's features:
                   argmax, decode (I64), logits_last, decN and logits: F64 [sum, sum of sizes, first 6, last 4]
 """
 
@@ -29,6 +30,9 @@ from safetensors.numpy import save_file
 
 import generator
 from lm_reference import Model, nmse, numpy_of, run
+
+
+YARN_STRIDE = 53  # so that positions go beyond the original length
 
 
 def vector_prompt(vectors):
@@ -126,6 +130,9 @@ def make(shape, vectors, out):
     model = Model(shape, init, stored, torch.float32)
     model.deepstack = 2 if tiny else 3
     ids, types, positions = vector_prompt(vectors) if tiny else long_prompt(model.config.vocab_size)
+    yarn = shape.endswith("-yarn")
+    if yarn:
+        positions = positions * YARN_STRIDE
     visual = types != 0
     embeds, deepstack = inputs(model, ids, types)
     torches = [torch.from_numpy(d) for d in deepstack]
@@ -133,7 +140,10 @@ def make(shape, vectors, out):
     tensors = {"input_ids": ids, "token_types": types, "position_ids": positions,
                "argmax": found["logits"].argmax(-1)}
     tensors["greedy"], tensors["greedy_logits"] = greedy(model, embeds, positions, visual, torches, 3 if tiny else 6)
-    if tiny:
+    if yarn:
+        tensors.update({name: values for name, values in found.items()
+                        if name.count(".") < 2 or name.endswith((".q", ".k"))})
+    elif tiny:
         tensors.update(found)
         add_vectors(tensors, vectors)
     else:
@@ -156,12 +166,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out")
     parser.add_argument("vectors", type=Path)
-    parser.add_argument("--only", nargs="*", default=["tiny-vl", "tiny-vlmoe", "lm-test", "lm-test-moe"])
+    parser.add_argument("--only", nargs="*", default=["tiny-vl", "tiny-vlmoe", "tiny-vl-yarn", "lm-test", "lm-test-moe"])
     arguments = parser.parse_args()
     torch.set_num_threads(2)
     torch.set_grad_enabled(False)
     for shape in arguments.only:
-        name = shape.replace("-", "_")
+        name = shape.removesuffix("-yarn").replace("-", "_")
         vectors = json.loads((arguments.vectors / f"{name}.json").read_text()) if shape.startswith("tiny") else None
         make(shape, vectors, arguments.out)
 

@@ -17,12 +17,13 @@ MODELS = {
     "qwen3_vl_moe": ("qwen3_vl_moe", "Qwen3VLMoeTextModel", "Qwen3VLMoeTextConfig"),
 }
 
-def rope(theta, sections):
-    return dict(rope_type="default", rope_theta=theta, mrope_section=sections, mrope_interleaved=True)
+def rope(theta, sections, **yarn):
+    return dict(rope_type="yarn" if yarn else "default", rope_theta=theta, mrope_section=sections, mrope_interleaved=True,
+                **yarn)
 
 
 def text_config(shape):
-    """text_config of a shape of demo_model, by its name there."""
+    """text_config of a shape of demo_model, by its name there; -yarn: with stretched rotary frequencies."""
     tiny = dict(vocab_size=64, hidden_size=24, intermediate_size=40, num_attention_heads=4, num_key_value_heads=2,
                 head_dim=16, max_position_embeddings=512, rope_parameters=rope(5e6, [4, 2, 2]))
     experts = dict(moe_intermediate_size=16, num_experts=6, num_experts_per_tok=2, decoder_sparse_step=1,
@@ -38,7 +39,11 @@ def text_config(shape):
                                              **dict(experts, moe_intermediate_size=128, num_experts=16,
                                                     num_experts_per_tok=4))),
     }
-    return shapes[shape]
+    model_type, config = shapes[shape.removesuffix("-yarn")]
+    if shape.endswith("-yarn"):
+        config = dict(config, max_position_embeddings=8192,
+                      rope_parameters=rope(5e6, [4, 2, 2], factor=4.0, original_max_position_embeddings=2048))
+    return model_type, config
 
 
 class Model:

@@ -1,14 +1,16 @@
 """Makes models/demo/check: the reference results that `qvl check` compares a machine with.
 
-    python tools/oracle/make_check.py
+    python tools/oracle/tower_fixtures.py OUT --only bundled      # needs torch
+    python tools/oracle/make_check.py OUT/tower_bundled.safetensors
 
-Reads the fixtures in tests/fixtures (made by the other scripts here, their versions are stated in each group) and
-runs what needs no torch: transformers' smart_resize and mlx-vlm's image processor. The format is described at the
+Reads the bundled tower's stages and the fixtures in tests/fixtures (made by the other scripts here, their versions are
+stated in each group) and runs what needs no torch: transformers' smart_resize and mlx-vlm's image processor. The format is described at the
 top of cli/cmd_check.c. Pictures are those of preprocess_cases.formula.
 """
 
 import json
 import shutil
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,8 +21,8 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
-import generator
 import preprocess_cases as cases
+from tower_cases import BOUND
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -45,7 +47,7 @@ def picture_group():
     group = {"kind": "picture", "reference": "Pillow " + found["made_with"]["Pillow"], "cases": []}
     for name in PICTURES:
         shutil.copyfile(FIXTURES / "media" / name, CHECK / name)
-        entry = expected[name]
+        entry = expected[name]["default"]
         group["cases"].append({"file": name, "size": [entry["width"], entry["height"]], "sha256": entry["sha256"]})
     return group
 
@@ -79,18 +81,19 @@ def resize_group(fixture, preset, reference):
 
 
 def pixel_values_group(fixture, preset, key, reference):
-    """The cases with the limits and the normalisation of real folders, which are the demo model's."""
+    """The cases with the limits of published folders and their normalisation, which is the demo model's too."""
     chosen = [case for case in small_formula(fixture, None)
               if (case["min_pixels"], case["max_pixels"]) == cases.REAL_LIMITS and case["mean"] == [0.5] * 3
               and case["std"] == [0.5] * 3 and case["shape"][0] * case["shape"][1] <= 6 * LARGEST]
-    return {"kind": "pixel_values", "preset": preset, "reference": reference,
+    return {"kind": "pixel_values", "preset": preset, "reference": reference, "limits": list(cases.REAL_LIMITS),
             "cases": [{"size": [case["width"], case["height"]], "grid": case["grid"][1:], "sha256": case[key]}
                       for case in chosen]}
 
 
 def mlx_group():
     processor = Qwen3VLImageProcessor(min_pixels=cases.REAL_LIMITS[0], max_pixels=cases.REAL_LIMITS[1])
-    group = {"kind": "pixel_values", "preset": "mlx", "reference": "mlx-vlm " + version("mlx-vlm"), "cases": []}
+    group = {"kind": "pixel_values", "preset": "mlx", "reference": "mlx-vlm " + version("mlx-vlm"),
+             "limits": list(cases.REAL_LIMITS), "cases": []}
     for height, width in MLX_SIZES:
         found = processor(images=[Image.fromarray(cases.formula(height, width))])
         values = np.asarray(found["pixel_values"])
@@ -100,19 +103,18 @@ def mlx_group():
     return group
 
 
-def tower_groups():
-    """The case `small` of the demo model: the f32 bound is the design's, the bf16 one transformers' own error."""
-    with safe_open(FIXTURES / "tower_demo.safetensors", "numpy") as file:
+def tower_groups(path):
+    """The case `small` of the bundled model: the f32 bound is the design's, the bf16 one transformers' own error."""
+    with safe_open(path, "numpy") as file:
         made = json.loads(file.metadata()["qvl_fixture"])
-        found = {name[len("small/"):]: file.get_tensor(name) for name in file.keys() if name.startswith("small/")}
-    grid = found["grid_thw"]
-    config = generator.SHAPES["demo"][1]
+        found = {name[len("small/"):]: file.get_tensor(name) for name in file.keys()}
+    inputs = {name: found.pop(name) for name in ("pixel_values", "grid_thw")}
     stages = {name: values for name, values in found.items() if values.dtype == np.float32}
-    inputs = {"pixel_values": generator.patch_rows("small", 0, grid[0].tolist(), config), "image_grid_thw": grid}
     reference = f"transformers {made['transformers']}, torch {made['torch']}"
-    save_file(stages | inputs, CHECK / "tower.safetensors", metadata={"reference": reference})
+    save_file(stages | {"pixel_values": inputs["pixel_values"], "image_grid_thw": inputs["grid_thw"]},
+              CHECK / "tower.safetensors", metadata={"reference": reference})
     (CHECK / "tower.safetensors").chmod(0o644)
-    exact = [{"stage": name, "bound": 1e-11} for name in sorted(stages)]
+    exact = [{"stage": name, "bound": BOUND} for name in sorted(stages)]
     rounded = [{"stage": name, "bound": float(found[name + "/bf16_nmse"].max())}
                for name in sorted(stages) if name + "/bf16_nmse" in found]
     return [{"kind": "tower", "dtype": dtype, "file": "tower.safetensors", "reference": reference, "cases": chosen}
@@ -145,7 +147,7 @@ def main():
         pixel_values_group(pixels, "transformers-pil", "pil_sha256",
                            f"transformers {both['transformers']}, Pillow {both['pillow']}"),
         mlx_group(),
-        *tower_groups(),
+        *tower_groups(sys.argv[1]),
     ]
     write_lines(CHECK / "check.json", groups)
     for group in groups:

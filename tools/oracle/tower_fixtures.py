@@ -34,6 +34,8 @@ Files.
     tower_tiny_{vl,35,vlmoe,35moe}  quarter f32; on the CPU, eager attention. Cases image, video with all stages; mixed,
                                     odd without those inside blocks; f64 of blocks and merged for image and video.
     tower_demo                      scaled bf16-stored; CPU, eager. small with all stages; image, video merged, deepstack.
+    tower_bundled                   the model in models/demo; CPU, eager. small without the stages inside blocks. Not in
+                                    tests/fixtures: make_check.py makes of it what qvl check compares with.
     tower_S, tower_M, tower_L       scaled bf16-stored; float32 on the GPU with TF32 off, eager. merged, deepstack, samples.
 """
 
@@ -51,6 +53,7 @@ import numpy as np
 import torch
 import transformers
 from safetensors.numpy import save_file
+from safetensors.torch import load_file
 
 import generator
 from tower_cases import DEMO_CASES, TINY_CASES, input_rows, nmse, worst_row
@@ -88,8 +91,12 @@ def build(shape, weights, dtype, attention, device, model_type=None):
     """transformers' tower with the given weights, made in dtype as from_pretrained does: the rotary frequencies stay
     float32 whatever dtype is."""
     own_type, config = generator.SHAPES[shape]
-    model_class, config_class = model_classes(model_type or own_type)
-    settings = dict(config)
+    return build_tower(model_type or own_type, config, weights, dtype, attention, device)
+
+
+def build_tower(model_type, config, weights, dtype, attention, device):
+    model_class, config_class = model_classes(model_type)
+    settings = {key: value for key, value in config.items() if key != "model_type"}
     if not settings["deepstack_visual_indexes"]:
         del settings["deepstack_visual_indexes"]
     model = model_class._from_config(config_class(**settings), dtype=dtype, attn_implementation=attention)
@@ -338,6 +345,30 @@ def demo(out):
     fixture.save(out)
 
 
+def bundled(out):
+    """Of the shape of any Qwen3-VL or Qwen3.5 folder; its weights are in one file."""
+    torch.set_num_threads(1)
+    folder = Path(__file__).resolve().parents[2] / "models/demo"
+    whole = json.loads((folder / "config.json").read_text())
+    model_type, config = whole["model_type"], whole["vision_config"]
+    weights = {name.removeprefix(generator.PREFIX): value.float().numpy()
+               for name, value in load_file(folder / "model.safetensors").items() if name.startswith(generator.PREFIX)}
+    grids = DEMO_CASES["small"]
+    rows = generator.patch_rows("small", 0, grids[0], config)
+    fixture = Fixture("tower_bundled", "models/demo", "bundled", "bf16", CPU)
+    fixture.metadata["bf16_variants"] = "cpu-sdpa"
+    fixture.grid("small", grids)
+    found, rounded = (Stages(build_tower(model_type, config, weights, dtype, attention, CPU), False).run(rows, grids)
+                      for dtype, attention in ((torch.float32, "eager"), (torch.bfloat16, "sdpa")))
+    fixture.stage("small/pixel_values", rows)
+    for name, values in found.items():
+        fixture.stage(f"small/{name}", values)
+        if name == "merged" or name.startswith("deepstack."):
+            fixture.stage(f"small/{name}/bf16_nmse", [nmse(rounded[name], values)], np.float64)
+            fixture.number(f"small/{name} bf16 nmse", nmse(rounded[name], values))
+    fixture.save(out)
+
+
 # ------------------------------------------------------------------------------------------- large classes
 
 
@@ -424,6 +455,7 @@ def large(name, shape, cases, sampled, deepstack_rows, out):
 def parts(out, vectors):
     found = {f"tiny_{kind}": (lambda kind=kind: tiny(kind, out, vectors)) for kind in ("vl", "35", "vlmoe", "35moe")}
     found["demo"] = lambda: demo(out)
+    found["bundled"] = lambda: bundled(out)
     found["S"] = lambda: large("tower_S", "qwen3.5-0.8b", {"image": [[1, 8, 8]]}, None, 0, out)
     found["M"] = lambda: large("tower_M", "qwen3-vl-2b", {"image": [[1, 8, 8]]}, None, 0, out)
     found["L"] = lambda: large(
@@ -436,7 +468,7 @@ def parts(out, vectors):
 def main():
     parser = argparse.ArgumentParser(description="Makes tests/fixtures/tower_*.safetensors.")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--only", nargs="*", help="parts: tiny_vl tiny_35 tiny_vlmoe tiny_35moe demo S M L")
+    parser.add_argument("--only", nargs="*", help="parts: tiny_vl tiny_35 tiny_vlmoe tiny_35moe demo bundled S M L")
     parser.add_argument("--vectors", type=Path, help="folder of tiny_*.json to check the tiny models against")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
