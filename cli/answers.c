@@ -231,7 +231,10 @@ void cli_note_media(const cli_answerer *a, const qvl_prompt *prompt) {
         const qvl_prompt_item *p = &prompt->items[i];
         qvl_origin origin = p->item.origin;
         int64_t found = origin.memory + origin.disk;
-        fprintf(stderr, "%s%.300s: %lld tokens, ", i ? "; " : "note: ", p->name, (long long)p->item.tokens);
+        char name[301];
+        snprintf(name, sizeof name, "%s", p->name);
+        fprintf(stderr, "%s%s: %lld tokens, ", i ? "; " : "note: ", cli_printable(name),
+                (long long)p->item.tokens);
         if (origin.encoded && found)
             fprintf(stderr, "%lld of %lld parts found in the cache", (long long)found,
                     (long long)(found + origin.encoded));

@@ -95,8 +95,11 @@ static void take_turn(chat_run *run, const char *question) {
 static void show(chat_run *run, const char *path, bool clip) {
     qvl_error error = {0};
     qvl_input input = {.kind = QVL_INPUT_FILE, .name = path};
+    char text[sizeof error.message + 16];
     if (run->options->quiet) return;
-    if (cli_show(run->answerer.model, &input, clip, &run->options->preprocess, &error)) refuse(run, &error);
+    if (!cli_show(run->answerer.model, &input, clip, &run->options->preprocess, &error)) return;
+    snprintf(text, sizeof text, "not drawn: %s", error.message); /* it goes with the question all the same */
+    note(run, text);
 }
 
 static void attach(chat_run *run, const char *path) {

@@ -13,6 +13,7 @@
 #include "open.h"
 #include "output.h"
 #include "taps.h"
+#include "values.h"
 
 #include <math.h>
 #include <openssl/sha.h>
@@ -140,14 +141,6 @@ static bool check_pixel_values(const check *c, const group *g, const cJSON *json
     return good;
 }
 
-static double element(const qvl_tensor *tensor, int64_t index) {
-    if (tensor->dtype == QVL_F32) return (double)((const float *)tensor->data)[index];
-    uint32_t bits = (uint32_t)((const uint16_t *)tensor->data)[index] << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return (double)value;
-}
-
 /* sum (x - expected)^2 / sum expected^2; infinite where shapes differ. */
 static double nmse(const qvl_tensor *x, const qvl_tensor *expected) {
     int64_t count = 1;
@@ -159,7 +152,8 @@ static double nmse(const qvl_tensor *x, const qvl_tensor *expected) {
     if (!same || expected->dtype != QVL_F32) return (double)INFINITY;
     double error = 0, norm = 0;
     for (int64_t i = 0; i < count; i++) {
-        double e = element(expected, i), d = element(x, i) - e;
+        double e = cli_value(expected->dtype, expected->data, (size_t)i);
+        double d = cli_value(x->dtype, x->data, (size_t)i) - e;
         error += d * d;
         norm += e * e;
     }

@@ -57,20 +57,17 @@ static qvl_status encode(const cli_options *options, encode_run *run, qvl_error 
     return status;
 }
 
+/* The features first: what fails later does not cost them. */
 static qvl_status save(const cli_options *options, encode_run *run, qvl_error *error) {
-    if (run->taps.failed) return cli_no_memory(error);
-    if (options->taps) {
-        qvl_status status = cli_save(options->taps, run->taps.tensors, run->taps.count,
-                                     qvl_model_get_info(run->model), &options->preprocess, error);
-        if (status) return status;
-    }
-    if (options->map) {
-        qvl_status status = cli_save_map(options->map, &run->features, qvl_model_get_info(run->model), error);
-        if (status) return status;
-    }
-    if (!options->output) return QVL_OK;
-    return cli_save_features(options->output, &run->features, qvl_model_get_info(run->model), &options->preprocess,
-                             NULL, error);
+    const qvl_model_info *info = qvl_model_get_info(run->model);
+    qvl_status status = QVL_OK;
+    if (options->output)
+        status = cli_save_features(options->output, &run->features, info, &options->preprocess, NULL, error);
+    if (!status && run->taps.failed) status = cli_no_memory(error);
+    if (!status && options->taps)
+        status = cli_save(options->taps, run->taps.tensors, run->taps.count, info, &options->preprocess, error);
+    if (!status && options->map) status = cli_save_map(options->map, &run->features, info, error);
+    return status;
 }
 
 static void add_path(cJSON *json, const char *key, const char *path) {

@@ -3,6 +3,8 @@
  * symmetric matrix. A is never formed; features are read twice for each BLOCK of vectors. */
 #include "components.h"
 
+#include "values.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +38,7 @@ typedef struct search {
 /* ---- tokens */
 
 static double value_at(const qvl_features *features, size_t index) {
-    if (features->dtype == QVL_F32) return (double)((const float *)features->embeds)[index];
-    uint32_t bits = (uint32_t)((const uint16_t *)features->embeds)[index] << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return (double)value;
+    return cli_value(features->dtype, features->embeds, index);
 }
 
 static void find_mean(search *s) {

@@ -29,13 +29,15 @@ static uint64_t hash(uint64_t value, const char *bytes, size_t count) {
     return value;
 }
 
-/* A sum over the files, so their order does not matter. */
+/* A sum over the files, so their order does not matter. What is no regular file holds no settings. */
 static qvl_status hash_file(const char *folder, const char *name, uint64_t *sum, qvl_error *error) {
     char *path = NULL, *text = NULL;
     size_t count = 0;
+    struct stat st;
     if (asprintf(&path, "%s/%s", folder, name) < 0) return cli_no_memory(error);
-    qvl_status status = cli_read(path, &text, &count, error);
-    if (!status) *sum += hash(hash(UINT64_C(0xcbf29ce484222325), name, strlen(name) + 1), text, count);
+    bool regular = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    qvl_status status = regular ? cli_read(path, &text, &count, error) : QVL_OK;
+    if (text) *sum += hash(hash(UINT64_C(0xcbf29ce484222325), name, strlen(name) + 1), text, count);
     free(text);
     free(path);
     return status;

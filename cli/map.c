@@ -8,15 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* libpng's own limit of a side. */
+/* libpng's own limits: of a side, and of the bytes of all lines, each of which has one more than its pixels take. */
 enum { MOST_PIXELS = 1000000 };
+#define MOST_BYTES UINT32_MAX
 
 qvl_status cli_check_map(const char *path, const qvl_item *item, const qvl_model_info *info, qvl_error *error) {
     int64_t width = item->grid.w * info->patch_size, height = item->grid.t * item->grid.h * info->patch_size;
-    if (width <= MOST_PIXELS && height <= MOST_PIXELS) return QVL_OK;
-    return cli_fail(error, QVL_ERROR_LIMIT,
-                    "cannot write %s: the map would have %lldx%lld pixels; a side has at most %d", path,
-                    (long long)width, (long long)height, MOST_PIXELS);
+    if (width > MOST_PIXELS || height > MOST_PIXELS)
+        return cli_fail(error, QVL_ERROR_LIMIT,
+                        "cannot write %s: the map would have %lldx%lld pixels; a side has at most %d", path,
+                        (long long)width, (long long)height, MOST_PIXELS);
+    uint64_t bytes = (uint64_t)height * (3 * (uint64_t)width + 1);
+    if (bytes <= MOST_BYTES) return QVL_OK;
+    return cli_fail(
+        error, QVL_ERROR_LIMIT,
+        "cannot write %s: the map would have %lldx%lld pixels, %llu bytes; a PNG file has at most %llu", path,
+        (long long)width, (long long)height, (unsigned long long)bytes, (unsigned long long)MOST_BYTES);
 }
 
 /* levels [tokens, 3] of one input, in the order of its tokens. */

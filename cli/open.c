@@ -6,11 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
+char *cli_printable(char *text) {
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+    return text;
+}
+
 qvl_status cli_fail(qvl_error *error, qvl_status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
+    cli_printable(error->message);
     return error->status = status;
 }
 

@@ -15,7 +15,10 @@ qvl_status cli_open_model(const cli_options *options, qvl_open_level level, qvl_
 /* A qvl_log_fn: "note: MESSAGE" on stderr. */
 void cli_print_note(const char *message, void *user);
 
-/* Fills *error; returns status. */
+/* Control bytes become '?', as in the library's messages: names from files may hold some. Returns text. */
+char *cli_printable(char *text);
+
+/* Fills *error with a message of one printable line; returns status. */
 qvl_status cli_fail(qvl_error *error, qvl_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 qvl_status cli_no_memory(qvl_error *error);

@@ -344,14 +344,18 @@ static void open_to_others(int fd) {
     fchmod(fd, 0666 & ~mask);
 }
 
+static qvl_status check_target(const char *path, qvl_error *error) {
+    struct stat there;
+    if (stat(path, &there) != 0 || S_ISREG(there.st_mode)) return QVL_OK;
+    return cli_fail(error, QVL_ERROR_IO, "cannot write %s: it exists and is not a regular file", path);
+}
+
 static qvl_status write_whole(const char *path, const void *bytes, size_t count, bool private, qvl_error *error) {
     char temporary[4368];
-    struct stat there;
     int n = snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
     if (n < 0 || (size_t)n >= sizeof temporary)
         return cli_fail(error, QVL_ERROR_IO, "cannot write %.200s: the name is too long", path);
-    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
-        return cli_fail(error, QVL_ERROR_IO, "cannot write %s: it exists and is not a regular file", path);
+    if (check_target(path, error)) return error->status;
     int fd = mkstemp(temporary);
     if (fd >= 0 && !private) open_to_others(fd);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
@@ -379,6 +383,7 @@ qvl_status cli_write_text(const char *path, const char *text, qvl_error *error) 
 
 qvl_status cli_check_writable(const char *path, qvl_error *error) {
     if (!path) return QVL_OK;
+    if (check_target(path, error)) return error->status;
     char folder[4096];
     const char *slash = strrchr(path, '/');
     int n = !slash          ? snprintf(folder, sizeof folder, ".")

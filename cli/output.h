@@ -84,7 +84,7 @@ qvl_status cli_inputs_open(const cli_options *options, size_t count, cli_inputs 
 /* Accepts a zeroed struct. */
 void cli_inputs_free(cli_inputs *inputs);
 
-/* Whether a file can be made at path, asked before long work. NULL path: yes. */
+/* Whether a file can be made at path, or replaced there, asked before long work. NULL path: yes. */
 qvl_status cli_check_writable(const char *path, qvl_error *error);
 
 #endif

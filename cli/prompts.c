@@ -131,7 +131,9 @@ static void print_items(const cli_options *options, const qvl_prompt *prompt) {
     for (size_t i = 0; i < prompt->item_count; i++) {
         const qvl_prompt_item *p = &prompt->items[i];
         const qvl_item *item = &p->item;
-        printf("%s: ", p->name);
+        char name[1024];
+        snprintf(name, sizeof name, "%s", p->name);
+        printf("%s: ", cli_printable(name));
         if (item->width)
             printf("%lldx%lld -> %lldx%lld, ", (long long)item->source_width, (long long)item->source_height,
                    (long long)item->width, (long long)item->height);

@@ -165,7 +165,7 @@ static void put_kitty(FILE *out, const qvl_image *image, char side, int64_t cell
 
 /* ---- the picture */
 
-/* Patch rows, in the order of their merged blocks, back to the pixels of the first frame. */
+/* A clip's patch rows, in the order of their merged blocks, back to the pixels of the first frame. */
 static void unpatch(const qvl_patches *patches, const qvl_model_info *info, qvl_image *image) {
     int64_t patch = info->patch_size, merge = info->spatial_merge_size, area = patch * patch;
     int64_t across = image->width / (patch * merge);
@@ -176,7 +176,8 @@ static void unpatch(const qvl_patches *patches, const qvl_model_info *info, qvl_
                 patches->values + ((block * merge + py % merge) * merge + px % merge) * patches->cols;
             for (int64_t c = 0; c < 3; c++) {
                 double value = (double)row[c * info->temporal_patch_size * area + y % patch * patch + x % patch];
-                value = (value * (double)info->image_std[c] + (double)info->image_mean[c]) / info->rescale_factor;
+                value = value * (double)info->video_std[c] + (double)info->video_mean[c];
+                value /= info->video_rescale_factor;
                 image->pixels[3 * (y * image->width + x) + c] = (uint8_t)(value < 0.0     ? 0.0
                                                                           : value > 255.0 ? 255.0
                                                                                           : value + 0.5);
@@ -193,6 +194,8 @@ static qvl_status read_frame(const qvl_model *model, const qvl_input *input, con
     qvl_preprocess_options_init(&first);
     own.fps = 0.0;
     own.num_frames = own.min_frames = own.max_frames = 0;
+    first.width = options->width; /* some shapes have no other size */
+    first.height = options->height;
     first.media = options->media;
     first.clip.assumed_rate = options->clip.assumed_rate;
     first.clip.num_frames = 1;

@@ -67,7 +67,8 @@ QVL_API const char *qvl_status_name(qvl_status status);
 /* Notes that are not errors ("no preprocessor file in FOLDER: class defaults are used"). One line, no newline. */
 typedef void (*qvl_log_fn)(const char *message, void *user);
 
-/* Called between steps of an encode, and while videos are opened, with done in 0..total. Return false to cancel. */
+/* Called between steps of an encode, and while videos are opened, with done in 0..total. Return false to cancel. It must
+ * not call the library with the same model. */
 typedef bool (*qvl_progress_fn)(int64_t done, int64_t total, void *user);
 
 /* ----------------------------------------------------------------------------------------------- tensors */
@@ -201,6 +202,9 @@ typedef struct qvl_model_info {
                                         default" */
     double video_fps;         /* frames taken a second; 0: not by time */
     int64_t video_min_frames, video_max_frames;
+    /* What clips are normalised with, as image_mean, image_std and rescale_factor are for pictures. */
+    float video_mean[3], video_std[3];
+    double video_rescale_factor;
 } qvl_model_info;
 
 QVL_API const qvl_model_info *qvl_model_get_info(const qvl_model *model);
@@ -211,8 +215,9 @@ QVL_API const qvl_model_info *qvl_model_get_info(const qvl_model *model);
  * the same whatever names, shards and layout the folder stores them in. The first call for a folder reads all of
  * the tower, on the model's threads. memory_folder: where results are remembered by device, inode, size and times
  * (of writing and of change) of the files, so that later calls read nothing of them; made if it is missing (its
- * parent must be there), open to its owner only. NULL: nothing is remembered. That it cannot be written is a note, not an error. Needs a model
- * opened with QVL_OPEN_HEADERS or QVL_OPEN_WEIGHTS whose files have not changed since. */
+ * parent must be there), open to its owner only. NULL: nothing is remembered. That it cannot be written is a note,
+ * not an error. Needs a model opened with QVL_OPEN_HEADERS or QVL_OPEN_WEIGHTS whose files have not changed since,
+ * neither in content nor in name, times or rights. */
 QVL_API qvl_status qvl_model_fingerprint(const qvl_model *model, const char *memory_folder,
                                          char hex[QVL_FINGERPRINT_HEX], qvl_error *error);
 
@@ -1169,7 +1174,7 @@ typedef struct qvl_lm_times {
     int64_t rows;           /* of one prefill */
     double prefill_seconds; /* of them, logits of the last one included */
     double step_seconds;    /* one token at the end of that prefill */
-    int64_t step_bytes;     /* of weights, keys, values and states of linear attention that it reads */
+    int64_t step_bytes;     /* that it reads of weights, keys, values and states of linear attention */
     double read_rate;       /* bytes per second in which all threads read the same weights, adding them up */
     double product_flops;   /* of the matrix products of one layer, of the commoner kind, at `rows` rows */
     double product_seconds; /* as the prefill runs them, with weights where they lie */

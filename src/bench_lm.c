@@ -163,7 +163,8 @@ static qvl_status time_sequence(bench *b, qvl_lm_times *times, qvl_error *error)
     times->prefill_seconds = median(b->seconds, b->runs);
     times->step_seconds = median(b->seconds + b->runs, b->runs);
     times->read_rate = (double)bytes / median(b->seconds + 2 * b->runs, b->runs);
-    times->step_bytes = b->lm->info.decode_bytes + b->rows * b->lm->info.cache_bytes + b->lm->info.state_bytes;
+    times->step_bytes = b->lm->info.decode_bytes + b->rows * b->lm->info.cache_bytes +
+                        qvl_linear_read_bytes(&b->lm->linear, b->rows);
     return QVL_OK;
 }
 

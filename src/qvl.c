@@ -48,6 +48,10 @@ static void fill_info(qvl_model *model) {
     memcpy(info->image_mean, p->mean, sizeof info->image_mean);
     memcpy(info->image_std, p->std, sizeof info->image_std);
     info->rescale_factor = p->rescale_factor;
+    p = &model->config.video.processor;
+    memcpy(info->video_mean, p->mean, sizeof info->video_mean);
+    memcpy(info->video_std, p->std, sizeof info->video_std);
+    info->video_rescale_factor = p->rescale_factor;
     info->compute_dtype = qvl_compute_dtype(model->compute);
     info->kernels = qvl_compute_kernels(model->compute);
     info->threads = qvl_pool_threads(model->pool);

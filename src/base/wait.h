@@ -5,7 +5,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Asked now and then while a call waits, with no lock held; false: the call gives up. */
+/* Asked now and then while a call waits or reads a long file, with no lock held; false: the call gives up. It must not
+ * call the library with the same model. */
 typedef struct qvl_patience {
     bool (*go_on)(void *user);
     void *user;

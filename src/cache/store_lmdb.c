@@ -49,6 +49,7 @@ struct qvl_store {
     qvl_log_fn log;
     void *log_user;
     atomic_bool noted, full;
+    atomic_bool crowded; /* the last entry found no room: old pages are still being read */
     atomic_llong dropped;
 };
 
@@ -497,13 +498,13 @@ bool qvl_store_put(qvl_store *store, const uint8_t key[QVL_SHA256_BYTES], const 
     if (atomic_load(&store->full) || size > store->limit / 2 || !digest_of(key, &h, features, h.digest))
         return false;
     int code = put_once(store, key, &h, features);
-    for (uint64_t part = 2; code == MDB_MAP_FULL && part <= 8; part *= 2) {
+    for (uint64_t part = atomic_load(&store->crowded) ? 8 : 2; code == MDB_MAP_FULL && part <= 8; part *= 2) {
         code = make_room(store, store->limit / part);
         if (!code) code = put_once(store, key, &h, features);
     }
+    if (code != MDB_KEYEXIST) atomic_store(&store->crowded, code == MDB_MAP_FULL);
     if (!code || code == MDB_KEYEXIST) return true;
-    if (code == MDB_MAP_FULL)
-        return false; /* a slow reader still has the old pages: the next entry may find room */
+    if (code == MDB_MAP_FULL) return false; /* a later one may find room */
     atomic_store(&store->full, true);
     note(store, "nothing more is written to it", code);
     return false;

@@ -22,6 +22,10 @@ static size_t saved_floats(const qvl_linear_shape *shape, int64_t position) {
     return (size_t)(shape->layers * (shape->conv_floats + qvl_delta_saved_floats(&shape->delta, position)));
 }
 
+int64_t qvl_linear_read_bytes(const qvl_linear_shape *shape, int64_t position) {
+    return shape->layers ? (int64_t)(saved_floats(shape, position) * sizeof(float)) : 0;
+}
+
 int64_t qvl_linear_shape_bytes(const qvl_linear_shape *shape) {
     return shape->layers ? (int64_t)((size_t)shape->layers * layer_floats(shape) * sizeof(float)) : 0;
 }

@@ -45,6 +45,9 @@ int64_t qvl_linear_state_bytes(const qvl_linear_state *state);
 /* Bytes of the state alone, whatever the sequence's length; 0 without linear layers. */
 int64_t qvl_linear_shape_bytes(const qvl_linear_shape *shape);
 
+/* Of those, what the step at a position reads. */
+int64_t qvl_linear_read_bytes(const qvl_linear_shape *shape, int64_t position);
+
 /* One layer's parts. */
 float *qvl_linear_state_conv(const qvl_linear_state *state, int64_t layer);
 float *qvl_linear_state_delta(const qvl_linear_state *state, int64_t layer);

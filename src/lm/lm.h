@@ -54,8 +54,8 @@ struct qvl_sequence {
     size_t scratch_bytes;
 };
 
-/* Fills everything that comes from lm->tensors, which were found, for lm->config and lm->family. Every tensor is checked and
- * has its place after it. */
+/* Fills everything that comes from lm->tensors, which were found, for lm->config and lm->family. Every tensor is
+ * checked and has its place after it. */
 qvl_status qvl_lm_take_tensors(qvl_lm *lm, qvl_error *error);
 
 /* ---- one pass: rows entries, first.. of the sequence, through all layers */

@@ -34,8 +34,8 @@ typedef struct qvl_video_info {
 bool qvl_video_sniff(const uint8_t *head, size_t count, const qvl_media_options *options);
 
 /* input: a file or bytes, which must stay until the close. Notes go to log (may be NULL), now and while frames are
- * read. options may be NULL; they are copied. patience (may be NULL) is asked now and then while this call looks at
- * all of the file; at its end the status is QVL_ERROR_CANCELLED.
+ * read. options may be NULL; they are copied. patience (may be NULL) is asked while this call looks at all of the file,
+ * every so many packets, or frames where it must decode; at its end the status is QVL_ERROR_CANCELLED.
  * *video belongs to the caller: qvl_video_close. */
 qvl_status qvl_video_open(const qvl_input *input, const qvl_media_options *options, qvl_log_fn log, void *log_user,
                           const qvl_patience *patience, qvl_video **video, qvl_error *error);

@@ -246,8 +246,10 @@ static qvl_status compute(const qvl_model *model, char hex[QVL_FINGERPRINT_HEX],
     if (same && !status) return QVL_OK;
     hex[0] = 0;
     if (status) return status;
-    return qvl_fail(error, QVL_ERROR_IO, "the weights in %s have changed since the model was opened",
-                    model->folder);
+    return qvl_fail(
+        error, QVL_ERROR_IO,
+        "the weights in %s were written to, or their names, times or rights changed, since the model was opened",
+        model->folder);
 }
 
 static void note_not_remembered(const qvl_model *model, const qvl_error *reason) {

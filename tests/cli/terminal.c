@@ -14,13 +14,20 @@
 enum { SECONDS = 60 };
 
 void terminal_open(terminal *t, const char *const *arguments) {
+    terminal_open_as(t, "xterm", arguments);
+}
+
+void terminal_open_as(terminal *t, const char *term, const char *const *arguments) {
     struct winsize size = {.ws_row = 40, .ws_col = 200};
     memset(t, 0, sizeof *t);
     scratch("terminal"); /* so that the program remembers things there */
     t->child = forkpty(&t->fd, NULL, NULL, &size);
     assert_true(t->child >= 0);
     if (t->child == 0) {
-        setenv("TERM", "xterm", 1);
+        if (term)
+            setenv("TERM", term, 1);
+        else
+            unsetenv("TERM");
         execv(arguments[0], (char *const *)(uintptr_t)arguments);
         _exit(127);
     }

@@ -15,6 +15,8 @@ typedef struct terminal {
 
 /* Standard output and standard error are the terminal, too. arguments ends with NULL. */
 void terminal_open(terminal *t, const char *const *arguments);
+/* TERM is xterm there; or term, NULL: unset. */
+void terminal_open_as(terminal *t, const char *term, const char *const *arguments);
 void terminal_type(terminal *t, const char *keys);
 /* Waits until the text comes, behind what earlier calls waited for; fails the test after 60 seconds. */
 void terminal_wait(terminal *t, const char *text);

@@ -109,6 +109,24 @@ static void test_cache_of_two(void **state) {
     free_result(&r);
 }
 
+/* A chat file may name pictures as it likes; the terminal gets no control bytes of it. */
+static void test_name_with_controls(void **state) {
+    (void)state;
+    static const char chat[] = "[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"image\":"
+                               "\"red\\u001b[31m\\u007f.png\"},{\"type\":\"text\",\"text\":\"Hello\"}]}]";
+    write_png(scratch("red\033[31m\177.png"), 320, 256);
+    const char *path = scratch("controls.json");
+    write_file(path, chat, strlen(chat));
+    result r = expect(0, NULL, ASK(path, "--max-new-tokens", "2"));
+    assert_says(r.err, "red?[31m?.png: 80 tokens, ");
+    assert_null(strchr(r.err, '\033'));
+    free_result(&r);
+    r = expect(0, NULL, QVL("prompt", "-m", model, path));
+    assert_says(r.out, "red?[31m?.png: 320x256 -> ");
+    assert_null(strchr(r.out, '\033'));
+    free_result(&r);
+}
+
 /* What the cache has is not encoded again, and says the same. */
 static void test_cache(void **state) {
     (void)state;
@@ -294,11 +312,17 @@ static void test_bundled_model(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answer),       cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_cache_of_two), cmocka_unit_test(test_inputs),
-        cmocka_unit_test(test_sampling),     cmocka_unit_test(test_logprobs_and_stops),
-        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_transformers),
-        cmocka_unit_test(test_bad_models),   cmocka_unit_test(test_bundled_model),
+        cmocka_unit_test(test_answer),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_cache_of_two),
+        cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_sampling),
+        cmocka_unit_test(test_logprobs_and_stops),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_transformers),
+        cmocka_unit_test(test_bad_models),
+        cmocka_unit_test(test_bundled_model),
+        cmocka_unit_test(test_name_with_controls),
     };
     return cmocka_run_group_tests(tests, open_model, NULL);
 }

@@ -43,12 +43,17 @@ static int set_up(void **state) {
 
 #define ASK(...) QVL("ask", "-m", model, "-q", "--max-new-tokens", "1", __VA_ARGS__)
 
-/* All that comes to a terminal whose TERM is xterm, with a variable set. */
-static const char *seen_with(const char *name, const char *value, const char *path) {
-    assert_int_equal(setenv(name, value, 1), 0);
-    terminal_open(&t, ASK("--show", path, "Hello"));
+/* All that comes to a terminal with that TERM; NULL: it is unset. */
+static const char *seen_on(const char *term, const char *path) {
+    terminal_open_as(&t, term, ASK("--show", path, "Hello"));
     terminal_close(&t, 0);
     return t.seen;
+}
+
+/* The same where TERM is xterm, with a variable set. */
+static const char *seen_with(const char *name, const char *value, const char *path) {
+    assert_int_equal(setenv(name, value, 1), 0);
+    return seen_on("xterm", path);
 }
 
 static const char *seen(const char *path) {
@@ -242,6 +247,22 @@ static void test_detection(void **state) {
     assert_null(strchr(seen_with("NO_COLOR", "1", known), '\033'));
 }
 
+static void test_names_of_terminals(void **state) {
+    (void)state;
+    char known[512];
+    snprintf(known, sizeof known, "%s", write_known());
+    assert_begins(seen_on("xterm-kitty", known), "\033_Ga=T,");
+    assert_begins(seen_on("xterm-ghostty", known), "\033_Ga=T,");
+    assert_begins(seen_on("xterm-256color", known), "\033[38;5;196m");
+    setenv("KITTY_WINDOW_ID", "1", 1);
+    assert_begins(seen_on("tmux-256color", known), "\033[38;5;196m");
+    assert_begins(seen_on("screen.xterm-256color", known), "\033[38;5;196m");
+    setenv("COLORTERM", "truecolor", 1);
+    assert_null(strchr(seen_on("dumb", known), '\033'));
+    assert_null(strchr(seen_on("", known), '\033'));
+    assert_null(strchr(seen_on(NULL, known), '\033'));
+}
+
 /* ---- clips, chat, and pipes */
 
 static void test_clip(void **state) {
@@ -255,6 +276,77 @@ static void test_clip(void **state) {
     static const corner corners[4] = {CORNER_RED, CORNER_GREEN, CORNER_BLUE, CORNER_WHITE};
     for (int i = 0; i < 4; i++) assert_int_equal(seen_corner(&image, i), corners[i]);
     assert_int_equal(seen_number(&image), 0);
+    free(image.pixels);
+}
+
+/* The endless model with a video processor of its own. In static memory, till the next call. */
+static const char *make_video_model(const char *name, const char *sizes, const char *normalising) {
+    static char folder[512];
+    char file[600], settings[600];
+    snprintf(folder, sizeof folder, "%s", make_endless_model(name));
+    snprintf(file, sizeof file, "%s/video_preprocessor_config.json", folder);
+    snprintf(settings, sizeof settings,
+             "{\"size\":{%s},\"patch_size\":16,\"temporal_patch_size\":2,\"merge_size\":2,%s,"
+             "\"video_processor_type\":\"Qwen3VLVideoProcessor\"}",
+             sizes, normalising);
+    write_file(file, settings, strlen(settings));
+    return folder;
+}
+
+static void write_short_clip(const char *path) {
+    bytes clip = make_clip(&(clip_spec){.frames = 12, .muxer = "mp4"});
+    write_file(path, clip.data, clip.count);
+    qvl_free(clip.data);
+}
+
+/* A clip is normalised with the values of the video processor, which may not be those of pictures. */
+static void test_normalising(void **state) {
+    (void)state;
+    const char *published = model;
+    char path[512];
+    snprintf(path, sizeof path, "%s", scratch("normalised.mp4"));
+    write_short_clip(path);
+    qvl_image expected = read_blocks(seen(path));
+    model =
+        make_video_model("normalising", "\"longest_edge\":25165824,\"shortest_edge\":4096",
+                         "\"image_mean\":[0.1,0.9,0.3],\"image_std\":[0.25,0.75,2.0],\"rescale_factor\":0.0025");
+    qvl_image image = read_blocks(seen(path));
+    model = published;
+    assert_true(image.width == 40 && image.height == 30 && expected.width == 40 && expected.height == 30);
+    assert_memory_equal(image.pixels, expected.pixels, 3 * 40 * 30);
+    free(image.pixels);
+    free(expected.pixels);
+}
+
+/* The frame alone is refused by the folder's limits, which the clip has others for: the conversation goes on. */
+static void test_not_drawn(void **state) {
+    (void)state;
+    char path[512];
+    const char *folder = make_video_model("limits", "\"longest_edge\":4096,\"shortest_edge\":8192",
+                                          "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]");
+    snprintf(path, sizeof path, "%s", scratch("limits.mp4"));
+    write_short_clip(path);
+    terminal_open(&t, QVL("chat", "-m", folder, "--video-max-pixels", "40000", path));
+    terminal_wait(&t, "note: not drawn: ");
+    terminal_wait(&t, "is above its maximum of 4096");
+    terminal_wait(&t, "it goes with the next question");
+    terminal_wait(&t, "> ");
+    terminal_end(&t);
+    terminal_close(&t, 0);
+}
+
+/* Too narrow for any size but one that is given. */
+static void test_size_of_clips(void **state) {
+    (void)state;
+    bytes clip = make_clip(&(clip_spec){.frames = 4, .width = 1024, .height = 4, .muxer = "mp4"});
+    const char *path = scratch("narrow.mp4");
+    write_file(path, clip.data, clip.count);
+    qvl_free(clip.data);
+    setenv("COLORTERM", "truecolor", 1);
+    terminal_open(&t, ASK("--show", "--size", "128x32", path, "Hello"));
+    terminal_close(&t, 0);
+    qvl_image image = read_blocks(t.seen);
+    assert_true(image.width == 40 && image.height == 2); /* one line */
     free(image.pixels);
 }
 
@@ -314,10 +406,18 @@ static void test_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_true_colours, set_up), cmocka_unit_test_setup(test_256_colours, set_up),
-        cmocka_unit_test_setup(test_means, set_up),        cmocka_unit_test_setup(test_kitty, set_up),
-        cmocka_unit_test_setup(test_detection, set_up),    cmocka_unit_test_setup(test_clip, set_up),
-        cmocka_unit_test_setup(test_chat, set_up),         cmocka_unit_test_setup(test_nothing, set_up),
+        cmocka_unit_test_setup(test_true_colours, set_up),
+        cmocka_unit_test_setup(test_256_colours, set_up),
+        cmocka_unit_test_setup(test_means, set_up),
+        cmocka_unit_test_setup(test_kitty, set_up),
+        cmocka_unit_test_setup(test_detection, set_up),
+        cmocka_unit_test_setup(test_clip, set_up),
+        cmocka_unit_test_setup(test_chat, set_up),
+        cmocka_unit_test_setup(test_nothing, set_up),
+        cmocka_unit_test_setup(test_names_of_terminals, set_up),
+        cmocka_unit_test_setup(test_normalising, set_up),
+        cmocka_unit_test_setup(test_size_of_clips, set_up),
+        cmocka_unit_test_setup(test_not_drawn, set_up),
     };
     return cmocka_run_group_tests(tests, open_model, NULL);
 }

@@ -441,7 +441,7 @@ static void test_changed_since_open(void **state) {
     qvl_model *model = open_model(p.folder.path, QVL_OPEN_WEIGHTS, NULL);
     touch(p.weights, 0, 1);
     assert_failure(qvl_model_fingerprint(model, p.memory, found, &error), &error, QVL_ERROR_IO,
-                   " have changed since the model was opened");
+                   " were written to, or their names, times or rights changed, since the model was opened");
     assert_string_equal(found, "");
     unlink(p.weights);
     assert_failure(qvl_model_fingerprint(model, NULL, found, &error), &error, QVL_ERROR_MODEL, "no weights in ");

@@ -156,7 +156,8 @@ INLINE __m512i load_last(const uint8_t *p, __mmask32 mask) {
  * 0..7 of the result, those of the second 8..15. */
 INLINE v16 dot_1x8(const qvl_tile_dot *d, const uint16_t *x, int64_t column) {
     int64_t whole = d->last == UINT32_MAX ? d->steps : d->steps - 1;
-    const uint8_t *w[8], *next = column + 8 < d->columns ? d->w + (size_t)(column + 8) * d->row_bytes : d->next;
+    const uint8_t *w[8];
+    uintptr_t next = (uintptr_t)(column + 8 < d->columns ? d->w + (size_t)(column + 8) * d->row_bytes : d->next);
     v16 s[16];
     for (int c = 0; c < 8; c++)
         w[c] = d->w + (size_t)(column + c < d->columns ? column + c : d->columns - 1) * d->row_bytes;
@@ -167,7 +168,7 @@ INLINE v16 dot_1x8(const qvl_tile_dot *d, const uint16_t *x, int64_t column) {
             __m512bh xs = load_pairs(x + step * 32);
             for (int c = 0; c < 8; c++) {
                 const uint8_t *from = w[c] + step * 64;
-                _mm_prefetch((const char *)next + (size_t)c * d->row_bytes + step * 64, _MM_HINT_T1);
+                _mm_prefetch((const char *)(next + (size_t)c * d->row_bytes + (size_t)step * 64), _MM_HINT_T1);
                 s[slice * 8 + c] =
                     _mm512_dpbf16_ps(s[slice * 8 + c], xs, (__m512bh)_mm512_loadu_si512((const void *)from));
             }
