@@ -5,20 +5,9 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MAX_RUNS 1000
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int64_t n) {
-    qsort(x, (size_t)n, sizeof *x, compare_doubles);
-    return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
-}
 
 /* Everything that the kernels under test read and write, sized for the largest of them. */
 typedef struct bench {
@@ -85,8 +74,8 @@ static void time_case(bench *b, const bench_case *c) {
     }
     const qvl_vision_config *v = b->config;
     qvl_kernel_time *t = &b->times[b->count++];
-    t->seconds = median(b->seconds, b->runs);
-    t->peak = median(b->peaks, b->runs);
+    t->seconds = qvl_median(b->seconds, b->runs);
+    t->peak = qvl_median(b->peaks, b->runs);
     if (c->kind == ATTENTION) {
         t->flops = 4.0 * (double)c->rows * (double)c->rows * v->hidden_size;
         snprintf(t->name, sizeof t->name, "%s %d x %d, %lld keys", c->name, v->num_heads, v->head_dim,
@@ -173,7 +162,7 @@ static qvl_status time_copy(qvl_pool *pool, int32_t runs, double *seconds, doubl
         qvl_pool_run(pool, threads, copy_part, &job);
         seconds[r] = qvl_seconds() - first;
     }
-    *rate = 2.0 * (double)(job.part * (size_t)threads) / median(seconds, runs);
+    *rate = 2.0 * (double)(job.part * (size_t)threads) / qvl_median(seconds, runs);
     qvl_free(memory);
     return QVL_OK;
 }

@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "lm/lm.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define MAX_RUNS 1000
@@ -19,16 +18,6 @@ typedef struct bench {
     uint16_t *matrix;
     void *packed, *operand;
 } bench;
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int32_t n) {
-    qsort(x, (size_t)n, sizeof *x, compare_doubles);
-    return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
-}
 
 /* ---- reading */
 
@@ -113,8 +102,8 @@ static void time_products(bench *b, const product_shape *s, double *direct, doub
         b->seconds[r] = second - first;
         b->seconds[b->runs + r] = qvl_seconds() - second;
     }
-    *direct += median(b->seconds, b->runs);
-    *packed += median(b->seconds + b->runs, b->runs);
+    *direct += qvl_median(b->seconds, b->runs);
+    *packed += qvl_median(b->seconds + b->runs, b->runs);
 }
 
 /* ---- prefill and steps */
@@ -160,9 +149,9 @@ static qvl_status time_sequence(bench *b, qvl_lm_times *times, qvl_error *error)
     }
     qvl_sequence_close(&sequence);
     if (status) return status;
-    times->prefill_seconds = median(b->seconds, b->runs);
-    times->step_seconds = median(b->seconds + b->runs, b->runs);
-    times->read_rate = (double)bytes / median(b->seconds + 2 * b->runs, b->runs);
+    times->prefill_seconds = qvl_median(b->seconds, b->runs);
+    times->step_seconds = qvl_median(b->seconds + b->runs, b->runs);
+    times->read_rate = (double)bytes / qvl_median(b->seconds + 2 * b->runs, b->runs);
     times->step_bytes = b->lm->info.decode_bytes + b->rows * b->lm->info.cache_bytes +
                         qvl_linear_read_bytes(&b->lm->linear, b->rows);
     return QVL_OK;

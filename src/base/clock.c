@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 199309L
 #include "base/clock.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 double qvl_seconds(void) {
@@ -19,4 +20,14 @@ const char *qvl_stage_name(qvl_stage stage) {
     static const char *const names[QVL_STAGE_COUNT] = {"read", "resize",    "rows",       "embed", "norm",
                                                        "qkv",  "attention", "projection", "mlp",   "mergers"};
     return (unsigned)stage < QVL_STAGE_COUNT ? names[stage] : NULL;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double qvl_median(double *x, int64_t n) {
+    qsort(x, (size_t)n, sizeof *x, compare_doubles);
+    return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
 }

@@ -10,4 +10,7 @@ double qvl_seconds(void);
 /* Adds the time since *since to a stage; *since becomes now. */
 void qvl_lap(qvl_profile *profile, qvl_stage stage, double *since);
 
+/* The median of n >= 1 times, which are sorted by it. */
+double qvl_median(double *x, int64_t n);
+
 #endif

@@ -40,15 +40,6 @@ qvl_tensor hybrid_tensor(const lm_case *c, const char *name, const char *part) {
 
 /* ---- prompts */
 
-static void put(qvl_dtype dtype, void *out, int64_t at, const float *values, int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        if (dtype == QVL_F32)
-            ((float *)out)[at + i] = values[i];
-        else
-            ((uint16_t *)out)[at + i] = qvl_bf16_from_f32(values[i]);
-    }
-}
-
 static int64_t read_grids(const lm_case *c, const char *name, const char *part, qvl_grid grids[8]) {
     char key[96];
     qvl_tensor t;
@@ -115,7 +106,7 @@ static void put_tokens(qvl_prompt *p, const lm_case *c, int64_t vocab) {
         demo_fill_f32(name, rule, p->input_ids[i] * h, h, row);
         if (strcmp(c->stored, "bf16") == 0)
             for (int64_t d = 0; d < h; d++) row[d] = qvl_f32_from_bf16(qvl_bf16_from_f32(row[d]));
-        put(p->dtype, p->inputs_embeds, i * h, row, h);
+        put_values(p->dtype, p->inputs_embeds, i * h, row, h);
     }
     free(row);
 }

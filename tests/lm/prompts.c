@@ -86,7 +86,7 @@ static int64_t *copy_integers(const lm_case *c, const char *name, int64_t *count
     return out;
 }
 
-static void put(qvl_dtype dtype, void *out, int64_t at, const float *values, int64_t count) {
+void put_values(qvl_dtype dtype, void *out, int64_t at, const float *values, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         if (dtype == QVL_F32)
             ((float *)out)[at + i] = values[i];
@@ -99,7 +99,7 @@ static void fill_formula(const char *name, int64_t rows, int64_t width, qvl_dtyp
     float *row = malloc((size_t)width * sizeof *row);
     for (int64_t r = 0; r < rows; r++) {
         demo_fill(name, r * width, width, row);
-        put(dtype, out, r * width, row, width);
+        put_values(dtype, out, r * width, row, width);
     }
     free(row);
 }
@@ -153,7 +153,7 @@ qvl_prompt longer_prompt(const lm_case *c, const qvl_lm *lm, int64_t length) {
             if (strcmp(c->stored, "bf16") == 0)
                 for (int64_t d = 0; d < h; d++) row[d] = qvl_f32_from_bf16(qvl_bf16_from_f32(row[d]));
         }
-        put(p.dtype, p.inputs_embeds, i * h, row, h);
+        put_values(p.dtype, p.inputs_embeds, i * h, row, h);
     }
     free(row);
     for (; p.deepstack_count < c->deepstack; p.deepstack_count++) {

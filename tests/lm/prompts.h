@@ -34,6 +34,9 @@ typedef struct speaker {
 speaker open_speaker(const char *folder, qvl_dtype dtype, int threads, uint32_t cpu_mask);
 void close_speaker(speaker *s);
 
+/* Elements at.. of an array of dtype, F32 or BF16, from floats. */
+void put_values(qvl_dtype dtype, void *out, int64_t at, const float *values, int64_t count);
+
 /* The fixture's prompt for a model of this dtype; qvl_prompt_free. */
 qvl_prompt case_prompt(const lm_case *c, const qvl_lm *lm);
 /* The same with text behind it, up to `length` entries. */

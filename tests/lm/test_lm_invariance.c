@@ -32,6 +32,16 @@ static void assert_same(const float *a, const float *b, int64_t n, const char *w
             fail_msg("%s: logit %lld is %.9g, not %.9g", what, (long long)i, (double)b[i], (double)a[i]);
 }
 
+/* Keeps the first logits; later ones must be the same, and are freed. */
+static void expect_same(float **first, float *logits, int64_t n, const char *what) {
+    if (!*first) {
+        *first = logits;
+        return;
+    }
+    assert_same(*first, logits, n, what);
+    free(logits);
+}
+
 /* Logits after a prefill in chunks and three steps. */
 static float *chunked(const speaker *s, const qvl_prompt *prompt, int64_t chunk) {
     qvl_sequence *sequence = open_sequence(s->lm, chunk);
@@ -146,11 +156,7 @@ static void test_threads(void **state) {
                 speaker s = open_speaker(c.folder, dtype ? QVL_BF16 : QVL_F32, threads, QVL_CPU_ALL);
                 qvl_prompt prompt = case_prompt(&c, s.lm), head = prompt_head(&prompt, 100);
                 float *logits = chunked(&s, &head, 70);
-                if (first) assert_same(first, logits, qvl_lm_get_info(s.lm)->vocab_size, "threads");
-                if (first)
-                    free(logits);
-                else
-                    first = logits;
+                expect_same(&first, logits, qvl_lm_get_info(s.lm)->vocab_size, "threads");
                 qvl_prompt_free(&prompt);
                 close_speaker(&s);
             }
@@ -173,11 +179,7 @@ static void test_instruction_sets(void **state) {
                 speaker s = open_speaker(c.folder, dtype ? QVL_BF16 : QVL_F32, 2, masks[i]);
                 qvl_prompt prompt = case_prompt(&c, s.lm);
                 float *logits = chunked(&s, &prompt, 30);
-                if (first) assert_same(first, logits, 64, "instruction sets");
-                if (first)
-                    free(logits);
-                else
-                    first = logits;
+                expect_same(&first, logits, 64, "instruction sets");
                 qvl_prompt_free(&prompt);
                 close_speaker(&s);
             }
