@@ -8,9 +8,9 @@ SOURCES = $(shell find cli examples include src tests tools -name '*.[ch]')
 
 .PHONY: all configure everything demo test test-oracle install format clean
 
-# The program, the libraries and the tool that writes demo models.
+# The program, the libraries and the tool that writes random models.
 all: configure
-	cmake --build $(BUILD) -j $(JOBS) --target qvl qvl_shared qvl_static demo_model
+	cmake --build $(BUILD) -j $(JOBS) --target qvl qvl_shared qvl_static random_model
 
 # Those and the tests.
 everything: configure

@@ -2,7 +2,7 @@
  * the draw, and what is refused. */
 #include "lm/sampler.h"
 
-#include "../tools/demo_model/generator.h"
+#include "../tools/random_model/generator.h"
 #include "base/exp.h"
 
 #include <cjson/cJSON.h>

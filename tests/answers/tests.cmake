@@ -1,5 +1,5 @@
 # Answers: sampling, the loop, and what a folder says about both.
-qvl_test(test_sampler answers/test_sampler.c ${CMAKE_SOURCE_DIR}/tools/demo_model/generator.c)
+qvl_test(test_sampler answers/test_sampler.c ${CMAKE_SOURCE_DIR}/tools/random_model/generator.c)
 target_link_libraries(test_sampler PRIVATE m)
 qvl_test(test_generation_config answers/test_generation_config.c prompt/support.c)
 # Its language model follows a script: it is linked before the library's.

@@ -7,10 +7,10 @@ target_link_options(test_store PRIVATE
 # With real towers; the demo tool makes their folders.
 function(qvl_cache_test name)
   qvl_test(${name} cache/${name}.c cache/support.c pipeline/pipeline.c vision/towers.c
-    ${CMAKE_SOURCE_DIR}/tools/demo_model/generator.c)
-  target_compile_definitions(${name} PRIVATE QVL_DEMO_MODEL_TOOL="$<TARGET_FILE:demo_model>")
+    ${CMAKE_SOURCE_DIR}/tools/random_model/generator.c)
+  target_compile_definitions(${name} PRIVATE QVL_RANDOM_MODEL_TOOL="$<TARGET_FILE:random_model>")
   target_link_libraries(${name} PRIVATE m)
-  add_dependencies(${name} demo_model)
+  add_dependencies(${name} random_model)
 endfunction()
 
 qvl_cache_test(test_cache)

@@ -232,7 +232,7 @@ static void test_memory_as_planned(void **state) {
     (void)state;
     if (SANITIZED) skip(); /* sanitizers have memory of their own */
     const char *folder = scratch("large");
-    result r = expect(0, NULL, ARGUMENTS(QVL_DEMO_MODEL_TOOL, "--shape", "qwen3.5-27b", "--depth", "2", folder));
+    result r = expect(0, NULL, ARGUMENTS(QVL_RANDOM_MODEL_TOOL, "--shape", "qwen3.5-27b", "--depth", "2", folder));
     free_result(&r);
     static const char *const sizes[] = {"512x512", "1024x1024"};
     for (size_t i = 0; i < 2; i++) {

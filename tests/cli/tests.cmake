@@ -2,11 +2,11 @@
 function(qvl_program_test name)
   qvl_test(${name} cli/${name}.c cli/program.c ${ARGN})
   target_compile_definitions(${name} PRIVATE QVL_PROGRAM="$<TARGET_FILE:qvl>"
-    QVL_DEMO_MODEL_TOOL="$<TARGET_FILE:demo_model>")
-  add_dependencies(${name} qvl demo_model)
+    QVL_RANDOM_MODEL_TOOL="$<TARGET_FILE:random_model>")
+  add_dependencies(${name} qvl random_model)
 endfunction()
 
-set(DEMO_MODEL ${CMAKE_SOURCE_DIR}/tools/demo_model)
+set(RANDOM_MODEL_FOLDER ${CMAKE_SOURCE_DIR}/tools/random_model)
 qvl_program_test(test_usage)
 qvl_program_test(test_commands)
 qvl_program_test(test_read_flags)
@@ -30,8 +30,8 @@ qvl_program_test(test_show cli/models.c cli/terminal.c media/clips.c media/suppo
 target_link_libraries(test_show PRIVATE PkgConfig::FFMPEG m)
 qvl_program_test(test_box cli/pictures.c)
 target_link_libraries(test_box PRIVATE m)
-qvl_program_test(test_demo_model ${DEMO_MODEL}/generator.c ${DEMO_MODEL}/shapes.c ${DEMO_MODEL}/tensors.c)
-target_link_libraries(test_demo_model PRIVATE m)
+qvl_program_test(test_random_model ${RANDOM_MODEL_FOLDER}/generator.c ${RANDOM_MODEL_FOLDER}/shapes.c ${RANDOM_MODEL_FOLDER}/tensors.c)
+target_link_libraries(test_random_model PRIVATE m)
 
 # The library example of the README, against the shared library.
 add_executable(example_encode ${CMAKE_SOURCE_DIR}/examples/encode.c)

@@ -1,6 +1,6 @@
 /* The operations of Gated DeltaNet: against double arithmetic, against transformers' two forms of the rule, and the
  * promise that a row's bits do not depend on how the sequence is cut, on threads, or on the instruction set. */
-#include "../tools/demo_model/generator.h"
+#include "../tools/random_model/generator.h"
 #include "base/memory.h"
 #include "compute/delta.h"
 

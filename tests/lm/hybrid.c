@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "lm/hybrid.h"
 
-#include "../tools/demo_model/generator.h"
+#include "../tools/random_model/generator.h"
 #include "base/bf16.h"
 #include "base/memory.h"
 

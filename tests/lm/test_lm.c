@@ -1,5 +1,5 @@
 /* Decoder stages, logits and cached decoding against transformers, in f32 and bf16. */
-#include "../tools/demo_model/generator.h"
+#include "../tools/random_model/generator.h"
 #include "lm/prompts.h"
 
 #include <math.h>

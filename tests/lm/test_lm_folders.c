@@ -114,7 +114,7 @@ static void test_names(void **state) {
         char folder[FOLDER_SIZE], command[3 * FOLDER_SIZE];
         snprintf(folder, sizeof folder, "%s-%s", c.folder, namings[i]);
         snprintf(command, sizeof command, "'%s' --shape tiny-vl --init quarter --dtype f32 --naming %s '%s'",
-                 QVL_DEMO_MODEL_TOOL, namings[i], folder);
+                 QVL_RANDOM_MODEL_TOOL, namings[i], folder);
         assert_int_equal(system(command), 0);
         speaker s = open_speaker(folder, QVL_F32, 1, QVL_CPU_ALL);
         assert_string_equal(qvl_lm_get_info(s.lm)->tensor_prefix, prefixes[i]);

@@ -1,10 +1,10 @@
 # Tests of the language model make their folders with the demo tool, as the tower's do.
 function(qvl_lm_test name)
   qvl_test(${name} ${CMAKE_SOURCE_DIR}/tests/lm/${name}.c ${CMAKE_SOURCE_DIR}/tests/lm/prompts.c
-    ${CMAKE_SOURCE_DIR}/tests/vision/towers.c ${CMAKE_SOURCE_DIR}/tools/demo_model/generator.c ${ARGN})
-  target_compile_definitions(${name} PRIVATE QVL_DEMO_MODEL_TOOL="$<TARGET_FILE:demo_model>")
+    ${CMAKE_SOURCE_DIR}/tests/vision/towers.c ${CMAKE_SOURCE_DIR}/tools/random_model/generator.c ${ARGN})
+  target_compile_definitions(${name} PRIVATE QVL_RANDOM_MODEL_TOOL="$<TARGET_FILE:random_model>")
   target_link_libraries(${name} PRIVATE m)
-  add_dependencies(${name} demo_model)
+  add_dependencies(${name} random_model)
 endfunction()
 
 qvl_lm_test(test_lm)

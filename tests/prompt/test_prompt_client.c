@@ -109,7 +109,7 @@ static void test_client(void **state) {
     assert_non_null(mkdtemp(folder));
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, shapes[i]);
-        snprintf(command, sizeof command, "'%s' --shape %s --dtype f32 '%s'", QVL_DEMO_MODEL_TOOL, shapes[i],
+        snprintf(command, sizeof command, "'%s' --shape %s --dtype f32 '%s'", QVL_RANDOM_MODEL_TOOL, shapes[i],
                  path);
         assert_int_equal(system(command), 0);
         bench b = open_bench(path, QVL_OPEN_WEIGHTS, QVL_F32, NULL);

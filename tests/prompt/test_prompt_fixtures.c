@@ -97,7 +97,7 @@ static const char *make_demo_35(void) {
     char command[512];
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/model", folder);
-    snprintf(command, sizeof command, "'%s' --shape demo-35 '%s'", QVL_DEMO_MODEL_TOOL, path);
+    snprintf(command, sizeof command, "'%s' --shape demo-35 '%s'", QVL_RANDOM_MODEL_TOOL, path);
     assert_int_equal(system(command), 0);
     return path;
 }

@@ -137,7 +137,7 @@ static void test_fingerprint_of_mlx_folder(void **state) {
     char scratch[] = "/tmp/qvl-allocation-XXXXXX", folder[64], memory[80], command[512];
     assert_non_null(mkdtemp(scratch));
     snprintf(folder, sizeof folder, "%s/model", scratch);
-    snprintf(command, sizeof command, "'%s' --shape tiny-vl --naming sidecar '%s'", QVL_DEMO_MODEL_TOOL, folder);
+    snprintf(command, sizeof command, "'%s' --shape tiny-vl --naming sidecar '%s'", QVL_RANDOM_MODEL_TOOL, folder);
     assert_int_equal(system(command), 0);
     snprintf(memory, sizeof memory, "%s/memory", folder);
     fail_each_allocation(&(attempt){open_and_fingerprint, folder, false, memory}, 30);

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "vision/towers.h"
 
-#include "../tools/demo_model/generator.h"
+#include "../tools/random_model/generator.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,12 +27,12 @@ static int remove_scratch(void **state) {
     return system(command);
 }
 
-/* Writes the folder anew. flags: of demo_model. */
+/* Writes the folder anew. flags: of random_model. */
 static const char *write_folder(const char *flags) {
     static char folder[64];
     char command[1024];
     snprintf(folder, sizeof folder, "%s/model", scratch);
-    snprintf(command, sizeof command, "rm -rf '%s' && '%s' --shape tiny-vl %s '%s'", folder, QVL_DEMO_MODEL_TOOL,
+    snprintf(command, sizeof command, "rm -rf '%s' && '%s' --shape tiny-vl %s '%s'", folder, QVL_RANDOM_MODEL_TOOL,
              flags, folder);
     assert_int_equal(system(command), 0);
     return folder;

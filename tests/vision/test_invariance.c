@@ -1,7 +1,7 @@
 /* The same bits for any number of threads, any company, any order, any way in; and what refuses to run. */
 #include "vision/towers.h"
 
-#include "../tools/demo_model/generator.h"
+#include "../tools/random_model/generator.h"
 
 #include <math.h>
 #include <setjmp.h>

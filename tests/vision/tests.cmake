@@ -4,10 +4,10 @@ qvl_oracle_test(tower_mlx_oracle tower_mlx_oracle.py)
 # Tower tests make their model folders with the demo tool.
 function(qvl_tower_test name)
   qvl_test(${name} ${CMAKE_SOURCE_DIR}/tests/vision/${name}.c ${CMAKE_SOURCE_DIR}/tests/vision/towers.c
-    ${CMAKE_SOURCE_DIR}/tools/demo_model/generator.c)
-  target_compile_definitions(${name} PRIVATE QVL_DEMO_MODEL_TOOL="$<TARGET_FILE:demo_model>")
+    ${CMAKE_SOURCE_DIR}/tools/random_model/generator.c)
+  target_compile_definitions(${name} PRIVATE QVL_RANDOM_MODEL_TOOL="$<TARGET_FILE:random_model>")
   target_link_libraries(${name} PRIVATE m)
-  add_dependencies(${name} demo_model)
+  add_dependencies(${name} random_model)
 endfunction()
 
 qvl_tower_test(test_tower)

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "vision/towers.h"
 
-#include "../tools/demo_model/generator.h"
+#include "../tools/random_model/generator.h"
 #include "base/bf16.h"
 
 #include <setjmp.h>
@@ -31,7 +31,7 @@ const char *make_model_folder(const char *shape, const char *init, const char *d
     }
     snprintf(path, sizeof path, "%s/%s-%s-%s", temporary, shape, init, dtype);
     if (access(path, F_OK) == 0) return path;
-    snprintf(command, sizeof command, "'%s' --shape %s --init %s --dtype %s '%s' >/dev/null", QVL_DEMO_MODEL_TOOL,
+    snprintf(command, sizeof command, "'%s' --shape %s --init %s --dtype %s '%s' >/dev/null", QVL_RANDOM_MODEL_TOOL,
              shape, init, dtype, path);
     assert_int_equal(system(command), 0);
     return path;

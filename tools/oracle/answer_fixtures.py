@@ -1,6 +1,6 @@
 """Makes tests/fixtures/answers.json: what transformers' generate() says, greedy, f32, on the CPU.
 
-Needs torch and transformers, and a build of qvl for the random model (demo_model --shape demo), pixel values and ids, all of
+Needs torch and transformers, and a build of qvl for the random model (random_model --shape demo), pixel values and ids, all of
 which other fixtures hold to transformers.
 
     python3 tools/oracle/answer_fixtures.py BUILD_FOLDER OUT
@@ -53,7 +53,7 @@ def main():
     build, out = Path(sys.argv[1]), Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        subprocess.run([build / "demo_model", "--shape", "demo", work / "model"], check=True)
+        subprocess.run([build / "random_model", "--shape", "demo", work / "model"], check=True)
         model = Qwen3VLForConditionalGeneration.from_pretrained(work / "model", dtype=torch.float32).eval()
         tokenizer = AutoTokenizer.from_pretrained(work / "model")
         never = [tokenizer.convert_tokens_to_ids(token) for token in NEVER]

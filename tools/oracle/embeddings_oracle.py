@@ -42,7 +42,7 @@ def write_quantised(folder, bits, group, dtype, shards):
 
 def check(parent, bits, group, dtype, shards):
     folder = Path(parent) / f"{bits}-{group}-{dtype}-{shards}"
-    subprocess.run([BUILD / "demo_model", "--naming", "mlx", folder], check=True)
+    subprocess.run([BUILD / "random_model", "--naming", "mlx", folder], check=True)
     table = write_quantised(folder, bits, group, dtype, shards)
     with qvl_ctypes.Model(folder, dtype="F32") as model, qvl_prompts.Prompter(model) as prompter:
         prompt = prompter.build([{"role": "user", "content": TEXT}])

@@ -1,6 +1,6 @@
 """Live: qvl's fingerprint against hashlib, in every form a folder can have; and folders that mlx-vlm wrote.
 
-1. demo_model's folders in every naming generation, layout and number of shards: qvl, C, and fingerprint.py, Python,
+1. random_model's folders in every naming generation, layout and number of shards: qvl, C, and fingerprint.py, Python,
    agree, and all forms of one model have one fingerprint.
 2. mlx-vlm loads a Hugging Face folder and saves it in its own way: other names, other layout. qvl reads what it wrote
    and finds the same fingerprint and, in float32, the same bits of features. (Not for tiny-vlmoe: mlx-vlm 0.7.10 wants
@@ -33,7 +33,7 @@ GRIDS = [[1, 4, 6], [2, 4, 4]]
 
 
 def write_model(folder, *flags):
-    subprocess.run([BUILD / "demo_model", *flags, folder], check=True)
+    subprocess.run([BUILD / "random_model", *flags, folder], check=True)
     return folder
 
 

@@ -1,6 +1,6 @@
 """Deterministic weights and inputs: a tensor's name gives its values.
 
-The same rules are written in C in tools/demo_model; generator_oracle.py compares the two bit for bit.
+The same rules are written in C in tools/random_model; generator_oracle.py compares the two bit for bit.
 
 u(name, shape): a hash of (name, flat index), in [-1, 1), a multiple of 2^-23 and so exact in float32.
 
@@ -34,7 +34,7 @@ def _tiny(depth, deepstack):
                 deepstack_visual_indexes=deepstack)
 
 
-# name -> (model_type, vision_config). The names are those of demo_model --shape.
+# name -> (model_type, vision_config). The names are those of random_model --shape.
 SHAPES = {
     "tiny-vl": ("qwen3_vl", _tiny(3, [0, 2])),
     "tiny-35": ("qwen3_5", _tiny(3, [])),

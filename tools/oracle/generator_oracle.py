@@ -1,4 +1,4 @@
-"""Live: generator.py gives the same bits as the C generator, in the folders that build/demo_model writes."""
+"""Live: generator.py gives the same bits as the C generator, in the folders that build/random_model writes."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def check_folder(folder, shape, init, dtype, depth):
 
 
 def main():
-    tool = Path(os.environ.get("QVL_BUILD_DIR", REPOSITORY / "build")) / "demo_model"
+    tool = Path(os.environ.get("QVL_BUILD_DIR", REPOSITORY / "build")) / "random_model"
     good = []
     for shape, init, dtype, depth, extra in FOLDERS:
         with tempfile.TemporaryDirectory() as parent:

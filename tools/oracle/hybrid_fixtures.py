@@ -1,7 +1,7 @@
 """Makes tests/fixtures/hybrid_*.safetensors: the language models of the Qwen3.5 family as transformers computes them.
 
-Needs torch and transformers (the CPU is enough) and the built demo_model, which writes the models' folders; transformers
-opens them as it opens published ones.   python3 tools/oracle/hybrid_fixtures.py DEMO_MODEL OUT [SHAPE ...]
+Needs torch and transformers (the CPU is enough) and the built random_model, which writes the models' folders; transformers
+opens them as it opens published ones.   python3 tools/oracle/hybrid_fixtures.py RANDOM_MODEL_FOLDER OUT [SHAPE ...]
 
 A case is one prompt. Its arrays, under CASE/:
     ids, types          I64 [T]       input_ids and mm_token_type_ids; images before videos where both are
@@ -240,7 +240,7 @@ def fixture(shape, folder, vectors):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("demo_model")
+    parser.add_argument("random_model")
     parser.add_argument("out")
     parser.add_argument("shapes", nargs="*", default=list(INIT))
     parser.add_argument("--vectors", required=True, help="folder of tiny_35.json and tiny_35moe.json")
@@ -253,7 +253,7 @@ def main():
         with tempfile.TemporaryDirectory() as parent:
             folder = Path(parent) / shape
             plain = shape.removesuffix("-yarn")
-            subprocess.run([arguments.demo_model, "--shape", plain, "--init", init, "--dtype", dtype, folder], check=True)
+            subprocess.run([arguments.random_model, "--shape", plain, "--init", init, "--dtype", dtype, folder], check=True)
             if plain != shape:
                 config = json.loads((folder / "config.json").read_text())
                 config["text_config"]["rope_parameters"].update(YARN)

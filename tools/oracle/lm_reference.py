@@ -23,7 +23,7 @@ def rope(theta, sections, **yarn):
 
 
 def text_config(shape):
-    """text_config of a shape of demo_model, by its name there; -yarn: with stretched rotary frequencies."""
+    """text_config of a shape of random_model, by its name there; -yarn: with stretched rotary frequencies."""
     tiny = dict(vocab_size=64, hidden_size=24, intermediate_size=40, num_attention_heads=4, num_key_value_heads=2,
                 head_dim=16, max_position_embeddings=512, rope_parameters=rope(5e6, [4, 2, 2]))
     experts = dict(moe_intermediate_size=16, num_experts=6, num_experts_per_tok=2, decoder_sparse_step=1,

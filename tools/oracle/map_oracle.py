@@ -17,7 +17,7 @@ import qvl_ctypes as qvl
 
 BUILD = Path(os.environ.get("QVL_BUILD_DIR", qvl.REPOSITORY / "build"))
 CLIP = qvl.REPOSITORY / "tests/fixtures/video/vp9.webm"
-# Of demo_model, and the side of a token in pixels. The last is a published tower, cut to its first block.
+# Of random_model, and the side of a token in pixels. The last is a published tower, cut to its first block.
 SHAPES = (("demo", 32, ()), ("tiny-vl", 8, ()), ("tiny-35", 8, ()), ("qwen3.5-2b", 32, ("--depth", "1")))
 SIZES = ((1, 2), (3, 1), (2, 2), (5, 3), (11, 7), (32, 20))  # in tokens
 NONE, NEAR = 1e-12, 1e-6
@@ -85,7 +85,7 @@ def main():
         scratch = Path(name)
         for shape, side, flags in SHAPES:
             model = scratch / shape
-            subprocess.run([BUILD / "demo_model", "--shape", shape, *flags, model], check=True)
+            subprocess.run([BUILD / "random_model", "--shape", shape, *flags, model], check=True)
             for dtype in ("f32", "bf16"):
                 for size in SIZES:
                     picture = scratch / "picture.png"

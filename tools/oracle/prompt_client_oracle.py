@@ -89,7 +89,7 @@ def client_forward(model, prompt):
 
 
 def check(shape, folder, kept):
-    subprocess.run([BUILD / "demo_model", "--shape", shape, "--dtype", "f32", folder], check=True)
+    subprocess.run([BUILD / "random_model", "--shape", shape, "--dtype", "f32", folder], check=True)
     model = getattr(transformers, MODELS[shape]).from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager").eval()
     reference = prompt_cases.Reference(folder)

@@ -2,7 +2,7 @@
 
     python3 tools/oracle/prompt_fixtures.py DEMO_FOLDER DEMO_35_FOLDER
 
-Needs torch, transformers, Pillow and tokenizers; the two folders are `demo_model --shape demo` and `--shape demo-35`,
+Needs torch, transformers, Pillow and tokenizers; the two folders are `random_model --shape demo` and `--shape demo-35`,
 whose vocabularies stand for the two generations. A case has its request and hashes (SHA-256 of little-endian int64).
 Videos are grids with frame numbers; their time stamps come from transformers' processor.
 """

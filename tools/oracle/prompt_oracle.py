@@ -42,7 +42,7 @@ FIRST_ID = {"qwen3": 151652, "qwen3_5": 248053}  # <|vision_start|>; end, pad, i
 def make_folder(name, parent):
     folder = Path(parent) / name
     shape = FOLDERS[name][0]
-    subprocess.run([BUILD / "demo_model", "--shape", shape, folder], check=True)
+    subprocess.run([BUILD / "random_model", "--shape", shape, folder], check=True)
     if name in tokenizer_data.FOLDERS:
         template = json.loads((folder / "tokenizer_config.json").read_text())["chat_template"]
         tokenizer_data.FOLDERS[name](folder)

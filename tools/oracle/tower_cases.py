@@ -35,7 +35,7 @@ def worst_row(values, reference):
 def write_model(folder, shape, init, dtype):
     """The folder that the C tool writes, for qvl to open."""
     build = Path(os.environ.get("QVL_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
-    subprocess.run([build / "demo_model", "--shape", shape, "--init", init, "--dtype", dtype, folder], check=True)
+    subprocess.run([build / "random_model", "--shape", shape, "--init", init, "--dtype", dtype, folder], check=True)
 
 
 def compare(label, qvl, reference):

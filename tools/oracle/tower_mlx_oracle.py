@@ -1,6 +1,6 @@
 """Live: the vision tower of mlx-vlm against qvl, in float32 on the CPU, stage by stage, on the four tiny models.
 
-qvl reads the folder that build/demo_model writes, mlx-vlm the same weights from generator.py. Pictures, clips and
+qvl reads the folder that build/random_model writes, mlx-vlm the same weights from generator.py. Pictures, clips and
 several items in one call. Every stage of mlx-vlm must be there in qvl, within the bound of tower_cases.py.
 
 Two differences of mlx-vlm are known and handled here:

@@ -1,6 +1,6 @@
 """Times transformers' Qwen3-VL text model on torch's CPU beside qvl's, on the same shape, type and threads.
 
-    python3 tools/peers/torch_decode.py [--qvl build/qvl] [--demo-model build/demo_model] [--threads 2] [--layers 4]
+    python3 tools/peers/torch_decode.py [--qvl build/qvl] [--random-model build/random_model] [--threads 2] [--layers 4]
         [--shape qwen3-vl-2b] [--runs 3]
 
 Needs torch and transformers. Both run bf16 on layers of the published shape with random weights: a prefill of 1,024 entries with
@@ -24,7 +24,7 @@ ROWS = 1024
 
 
 def qvl_times(arguments, folder):
-    subprocess.run([arguments.demo_model, "--shape", arguments.shape, "--depth", "1", "--layers", str(arguments.layers),
+    subprocess.run([arguments.random_model, "--shape", arguments.shape, "--depth", "1", "--layers", str(arguments.layers),
                     folder], check=True)
     out = subprocess.run([arguments.qvl, "bench", "-m", folder, "--threads", str(arguments.threads), "--runs",
                           str(arguments.runs), "--json", "--quiet", "64x64"], check=True, capture_output=True).stdout
@@ -57,7 +57,7 @@ def torch_times(arguments, folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--qvl", default="build/qvl")
-    parser.add_argument("--demo-model", default="build/demo_model")
+    parser.add_argument("--random-model", default="build/random_model")
     parser.add_argument("--shape", default="qwen3-vl-2b")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--layers", type=int, default=4)

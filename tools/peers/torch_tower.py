@@ -1,6 +1,6 @@
 """Times transformers' vision tower on torch's CPU beside qvl's, on the same sizes and threads, taking turns.
 
-    python3 tools/peers/torch_tower.py [--qvl build/qvl] [--demo-model build/demo_model] [--threads 2] [--dtype bf16]
+    python3 tools/peers/torch_tower.py [--qvl build/qvl] [--random-model build/random_model] [--threads 2] [--dtype bf16]
         [--runs 3] [SIZE ...]
 
 Needs torch and transformers. Both run the tower of Qwen3.5-27B (27 blocks of 1152) with random weights, from patch rows
@@ -49,7 +49,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sizes", nargs="*", type=int, default=[512])
     parser.add_argument("--qvl", default="build/qvl")
-    parser.add_argument("--demo-model", default="build/demo_model")
+    parser.add_argument("--random-model", default="build/random_model")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", choices=["bf16", "f32"], default="bf16")
     parser.add_argument("--runs", type=int, default=3)
@@ -62,7 +62,7 @@ def main():
           f"{arguments.dtype}")
     with tempfile.TemporaryDirectory() as scratch:
         folder = str(Path(scratch) / "model")
-        subprocess.run([arguments.demo_model, "--shape", SHAPE, folder], check=True)
+        subprocess.run([arguments.random_model, "--shape", SHAPE, folder], check=True)
         for side in arguments.sizes:
             torch_seconds(model, side, dtype)
             pairs = []

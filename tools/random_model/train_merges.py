@@ -1,6 +1,6 @@
-"""Trains the merges of the demo model's vocabulary and prints tools/demo_model/merges.c.
+"""Trains the merges of the demo model's vocabulary and prints tools/random_model/merges.c.
 
-    python3 tools/demo_model/train_merges.py README.md docs/*.md > tools/demo_model/merges.c
+    python3 tools/random_model/train_merges.py README.md docs/*.md > tools/random_model/merges.c
 
 Byte-level BPE as everyone trains it: text is cut into pieces, the most frequent pair of neighbours becomes one token,
 again and again. Ties go to the pair that comes first in the alphabet. merges.c is what the tool uses: the texts may

@@ -22,7 +22,7 @@ typedef struct demo_output {
 /* 0, or 1 after a message on stderr. */
 int demo_write_weights(const char *folder, const demo_output *output);
 int demo_write_json(const char *folder, const char *name, cJSON *json);
-/* "demo_model: WHAT: VALUE" on stderr; 1. */
+/* "random_model: WHAT: VALUE" on stderr; 1. */
 int demo_complain(const char *what, const char *value);
 
 #endif

@@ -126,7 +126,7 @@ cJSON *demo_config(const demo_shape *shape, const char *dtype) {
     cJSON *json = cJSON_CreateObject();
     cJSON *architectures = cJSON_AddArrayToObject(json, "architectures");
     cJSON_AddItemToArray(architectures, cJSON_CreateString(family->architecture));
-    cJSON *demo = cJSON_AddObjectToObject(json, "demo_model"); /* an unknown key to every reader: what this is */
+    cJSON *demo = cJSON_AddObjectToObject(json, "random_model"); /* an unknown key to every reader: what this is */
     put_string(demo, "shape", shape->name);
     put_string(demo, "weights", shape->init == DEMO_SCALED ? "random, scaled" : "random, quarter");
     put_string(demo, "text_tensors", shape->text_tensors ? "written" : "none: only the vision tower is written");

@@ -1,4 +1,4 @@
-/* demo_model: writes a Hugging Face folder with weights made from the tensors' names. The folder is written under
+/* random_model: writes a Hugging Face folder with weights made from the tensors' names. The folder is written under
  * a temporary name and renamed, so it is whole or not there. */
 #define _GNU_SOURCE
 #include "configs.h"
@@ -23,7 +23,7 @@ typedef struct options {
 
 static int usage(FILE *out) {
     fputs(
-        "usage: demo_model [--shape NAME] [--dtype bf16|f32] [--init scaled|quarter] [--depth N] [--layers N]\n"
+        "usage: random_model [--shape NAME] [--dtype bf16|f32] [--init scaled|quarter] [--depth N] [--layers N]\n"
         "       [--shards N] [--naming hf|visual|mlx|stray|flat|sidecar] [--layout hf|mlx|flat] OUT_FOLDER\n"
         "Writes a checkpoint folder of that shape with random, reproducible weights.\n"
         "  --shape NAME   default demo; the names are below\n"
@@ -82,7 +82,7 @@ static bool parse_options(int argc, char **argv, options *o) {
             o->folder = argv[i];
         } else {
             if (i + 1 == argc || !parse_option(argv[i], argv[i + 1], o)) {
-                fprintf(stderr, "demo_model: bad option: %s %s\n", argv[i], i + 1 < argc ? argv[i + 1] : "");
+                fprintf(stderr, "random_model: bad option: %s %s\n", argv[i], i + 1 < argc ? argv[i + 1] : "");
                 return false;
             }
             i++;

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 int demo_complain(const char *what, const char *value) {
-    fprintf(stderr, "demo_model: %s: %s\n", what, value);
+    fprintf(stderr, "random_model: %s: %s\n", what, value);
     return 1;
 }
 

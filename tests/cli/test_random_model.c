@@ -1,7 +1,7 @@
 /* The tool that writes demo models: its generator, its names and shapes, its files. */
 #include "cli/program.h"
 
-#include "../tools/demo_model/shapes.h"
+#include "../tools/random_model/shapes.h"
 #include "base/hash.h"
 
 #include <cjson/cJSON.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 static void make(const char *folder, const char *const *flags) {
-    const char *arguments[12] = {QVL_DEMO_MODEL_TOOL};
+    const char *arguments[12] = {QVL_RANDOM_MODEL_TOOL};
     int count = 1;
     while (*flags) arguments[count++] = *flags++;
     arguments[count] = folder;
@@ -308,7 +308,7 @@ static void test_refusals(void **state) {
         {{"/nowhere/at/all"}, 1, "/nowhere/at/all"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *arguments[8] = {QVL_DEMO_MODEL_TOOL};
+        const char *arguments[8] = {QVL_RANDOM_MODEL_TOOL};
         memcpy(arguments + 1, cases[i].arguments, sizeof cases[i].arguments);
         result r = expect(cases[i].code, NULL, arguments);
         assert_says(r.err, cases[i].says);
@@ -317,7 +317,7 @@ static void test_refusals(void **state) {
         assert_int_equal(stat(folder, &status), -1);
     }
     assert_int_equal(count_files(full), 1);
-    result help = expect(0, NULL, ARGUMENTS(QVL_DEMO_MODEL_TOOL, "--help"));
+    result help = expect(0, NULL, ARGUMENTS(QVL_RANDOM_MODEL_TOOL, "--help"));
     assert_says(help.out, "qwen3.5-27b");
     free_result(&help);
 }
