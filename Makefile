@@ -22,9 +22,8 @@ configure:
 
 demo:
 	tools/setup.sh
-	$(MAKE) --no-print-directory all
-	@echo
-	$(BUILD)/qvl encode examples/scene.jpg -o $(BUILD)/features.safetensors
+	@start=$$(date +%s); $(MAKE) --no-print-directory all && echo "built in $$(($$(date +%s) - start)) s"
+	@tools/demo.sh $(BUILD)/qvl
 
 test:
 	tools/setup.sh

@@ -270,6 +270,19 @@ static qvl_status open_run(chat_run *run, qvl_error *error) {
     return status;
 }
 
+/* On a terminal only. The demo model is there for a first visit: a question that it can answer helps. */
+static void greet(const chat_run *run) {
+    char example[4096], text[sizeof example + 128];
+    note(run, "/help lists the commands");
+    if (run->options->model) return;
+    if (run->options->input_count) {
+        note(run, "try: What do you see?");
+    } else if (cli_find_example(example, sizeof example)) {
+        snprintf(text, sizeof text, "try: What can you do? Then: /image %s and: What do you see?", example);
+        note(run, text);
+    }
+}
+
 int cmd_chat(const cli_options *options) {
     qvl_error error = {0};
     chat_run run = {.options = options};
@@ -279,7 +292,7 @@ int cmd_chat(const cli_options *options) {
     } else {
         bool typed = cli_lines_typed(run.lines);
         if (typed) cli_interrupt_watch(true);
-        if (typed) note(&run, "/help lists the commands");
+        if (typed) greet(&run);
         for (size_t i = 0; i < options->input_count; i++) attach(&run, options->inputs[i]);
         if (!run.failed) loop(&run);
         if (typed) run.failed = false; /* the person saw it */

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "open.h"
 
+#include "progress.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,14 +32,13 @@ int cli_refuse(const qvl_error *error) {
     return CLI_REFUSED;
 }
 
-static bool has_config(char *path, size_t size, const char *folder, const char *below) {
-    int n = snprintf(path, size, "%s%s/config.json", folder, below);
-    if (n < 0 || (size_t)n >= size || access(path, R_OK) != 0) return false;
-    path[(size_t)n - strlen("/config.json")] = 0;
-    return true;
+static bool has(char *path, size_t size, const char *folder, const char *below) {
+    int n = snprintf(path, size, "%s/%s", folder, below);
+    return n >= 0 && (size_t)n < size && access(path, R_OK) == 0;
 }
 
-bool cli_find_demo(char *path, size_t size) {
+/* A bundled file: its name as installed, below share/qvl, and in the source tree. */
+static bool find_bundled(char *path, size_t size, const char *installed, const char *source) {
     char program[3072];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     if (n > 0) {
@@ -45,14 +46,35 @@ bool cli_find_demo(char *path, size_t size) {
         *strrchr(program, '/') = 0; /* the program's folder, bin ... */
         char *slash = strrchr(program, '/');
         if (slash) *slash = 0; /* ... and the one above */
-        if (has_config(path, size, program, "/share/qvl/demo")) return true;
+        char below[64];
+        snprintf(below, sizeof below, "share/qvl/%s", installed);
+        if (has(path, size, program, below)) return true;
     }
-    return has_config(path, size, QVL_DATA_DIR, "/demo") || has_config(path, size, QVL_SOURCE_DIR, "/models/demo");
+    return has(path, size, QVL_DATA_DIR, installed) || has(path, size, QVL_SOURCE_DIR, source);
+}
+
+bool cli_find_demo(char *path, size_t size) {
+    if (!find_bundled(path, size, "demo/config.json", "models/demo/config.json")) return false;
+    *strrchr(path, '/') = 0;
+    return true;
+}
+
+bool cli_find_example(char *path, size_t size) {
+    return find_bundled(path, size, "examples/shapes.png", "examples/shapes.png");
 }
 
 void cli_print_note(const char *message, void *user) {
     (void)user;
+    cli_restart_line();
     fprintf(stderr, "note: %s\n", message);
+}
+
+static void note_demo(const char *folder) {
+    char text[4096 + 128];
+    snprintf(text, sizeof text,
+             "no -m: using the demo model, which knows drawn shapes, words and clips of one shape alone: %s",
+             folder);
+    cli_print_note(text, NULL);
 }
 
 qvl_status cli_open_model(const cli_options *options, qvl_open_level level, qvl_model **model, qvl_error *error) {
@@ -62,8 +84,7 @@ qvl_status cli_open_model(const cli_options *options, qvl_open_level level, qvl_
         if (!cli_find_demo(demo, sizeof demo))
             return cli_fail(error, QVL_ERROR_IO, "the demo model is not installed; name a model folder with -m");
         folder = demo;
-        if (!options->quiet)
-            fprintf(stderr, "note: no -m: using the demo model, whose weights are random: %s\n", demo);
+        if (!options->quiet) note_demo(demo);
     }
     qvl_model_options open = options->open;
     open.level = level;

@@ -7,6 +7,8 @@
 /* Finds the bundled demo model: beside the installed program, in the data folder it was built for, in its source
  * tree. path: at least 4096 bytes. false where it is in none of them. */
 bool cli_find_demo(char *path, size_t size);
+/* Finds a picture that the demo model understands, in the same places. */
+bool cli_find_example(char *path, size_t size);
 
 /* Opens options->model, or the demo model with a note on stderr that says so. The library's notes go to stderr
  * unless --quiet. */

@@ -34,3 +34,7 @@ void cli_progress_clear(cli_progress *progress) {
     if (progress->shown) fputs(RESTART, stderr);
     progress->shown = false;
 }
+
+void cli_restart_line(void) {
+    if (isatty(STDERR_FILENO)) fputs(RESTART, stderr);
+}

@@ -17,5 +17,7 @@ void cli_progress_say(cli_progress *progress, const char *what);
 bool cli_progress_step(int64_t done, int64_t total, void *user);
 /* Removes the line. Call it before anything else is printed. */
 void cli_progress_clear(cli_progress *progress);
+/* The same on a terminal, for notes that come while a line of whoever's may be there. */
+void cli_restart_line(void);
 
 #endif

@@ -1,5 +1,7 @@
 /* Helpers sleep on a condition variable between runs, after spinning for a while: the products of one block follow
- * each other within microseconds. A run is a generation number; tasks are handed out by an atomic counter. */
+ * each other within microseconds. A run is a generation number; tasks are handed out by an atomic counter. A helper
+ * enters a run while it is open; one that comes late, because its processor had something else to do, is not waited
+ * for. */
 #define _GNU_SOURCE
 #include "base/pool.h"
 
@@ -13,6 +15,9 @@
 
 #define MAX_THREADS 256
 #define SPINS 20000
+#define CLOSED ((uint_fast64_t)1 << 31)
+#define INSIDE (CLOSED - 1)
+#define GENERATION ((uint_fast64_t)1 << 32)
 
 struct qvl_pool {
     int threads;
@@ -22,11 +27,10 @@ struct qvl_pool {
     qvl_gate turn;        /* held for a whole run; in order, so that no caller of many runs keeps out another */
     pthread_mutex_t lock; /* guards sleeping */
     pthread_cond_t wake, done;
-    atomic_uint generation;
-    atomic_int busy; /* helpers still in the current run */
+    atomic_uint_fast64_t run; /* GENERATION * its number, CLOSED once no helper may enter, and helpers inside */
     atomic_bool quit;
     atomic_int_fast64_t next;
-    /* Of the current run; written before generation moves. */
+    /* Of the current run; written while nobody is inside. */
     int64_t tasks;
     qvl_task_fn fn;
     void *user;
@@ -52,42 +56,76 @@ static void work(qvl_pool *pool, int worker) {
     }
 }
 
+static bool has_begun(qvl_pool *pool, uint_fast64_t seen, uint_fast64_t *generation) {
+    *generation = atomic_load_explicit(&pool->run, memory_order_acquire) / GENERATION;
+    return *generation != seen;
+}
+
 /* Waits for a generation other than seen; returns it. */
-static unsigned next_generation(qvl_pool *pool, unsigned seen) {
+static uint_fast64_t next_generation(qvl_pool *pool, uint_fast64_t seen) {
+    uint_fast64_t generation;
     for (int i = 0; i < SPINS; i++) {
-        unsigned g = atomic_load_explicit(&pool->generation, memory_order_acquire);
-        if (g != seen) return g;
+        if (has_begun(pool, seen, &generation)) return generation;
         __builtin_ia32_pause();
     }
     pthread_mutex_lock(&pool->lock);
-    unsigned g;
-    while ((g = atomic_load_explicit(&pool->generation, memory_order_acquire)) == seen)
-        pthread_cond_wait(&pool->wake, &pool->lock);
+    while (!has_begun(pool, seen, &generation)) pthread_cond_wait(&pool->wake, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
-    return g;
+    return generation;
+}
+
+/* false: the run is over, or all its tasks are handed out. */
+static bool enter(qvl_pool *pool) {
+    uint_fast64_t run = atomic_load_explicit(&pool->run, memory_order_relaxed);
+    while (!(run & CLOSED))
+        if (atomic_compare_exchange_weak_explicit(&pool->run, &run, run + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+static void leave(qvl_pool *pool) {
+    uint_fast64_t run = atomic_fetch_sub_explicit(&pool->run, 1, memory_order_acq_rel);
+    if (!(run & CLOSED) || (run & INSIDE) != 1) return;
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_signal(&pool->done);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 static void *helper(void *argument) {
     helper_start start = *(helper_start *)argument;
     qvl_free(argument);
     qvl_pool *pool = start.pool;
-    unsigned seen = 0;
+    uint_fast64_t seen = 0;
     for (;;) {
         seen = next_generation(pool, seen);
         if (atomic_load_explicit(&pool->quit, memory_order_acquire)) return NULL;
+        if (!enter(pool)) continue;
         work(pool, start.worker);
-        if (atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_acq_rel) == 1) {
-            pthread_mutex_lock(&pool->lock);
-            pthread_cond_signal(&pool->done);
-            pthread_mutex_unlock(&pool->lock);
-        }
+        leave(pool);
     }
 }
 
-static void new_generation(qvl_pool *pool) {
+/* Opens the next run; nobody is inside. */
+static void begin(qvl_pool *pool) {
     pthread_mutex_lock(&pool->lock);
-    atomic_fetch_add_explicit(&pool->generation, 1, memory_order_release);
+    uint_fast64_t last = atomic_load_explicit(&pool->run, memory_order_relaxed) / GENERATION;
+    atomic_store_explicit(&pool->run, (last + 1) * GENERATION, memory_order_release);
     pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static bool is_empty(qvl_pool *pool) {
+    return (atomic_load_explicit(&pool->run, memory_order_acquire) & INSIDE) == 0;
+}
+
+/* All tasks are handed out: closes the run and waits for those who still have one. */
+static void end(qvl_pool *pool) {
+    atomic_fetch_or_explicit(&pool->run, CLOSED, memory_order_acq_rel);
+    for (int i = 0; i < SPINS && !is_empty(pool); i++) __builtin_ia32_pause();
+    if (is_empty(pool)) return;
+    pthread_mutex_lock(&pool->lock);
+    while (!is_empty(pool)) pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -128,7 +166,7 @@ void qvl_pool_close(qvl_pool **pointer) {
     qvl_pool *pool = *pointer;
     *pointer = NULL;
     atomic_store_explicit(&pool->quit, true, memory_order_release);
-    new_generation(pool);
+    begin(pool);
     for (int i = 1; i <= pool->started; i++) pthread_join(pool->ids[i], NULL);
     pthread_cond_destroy(&pool->done);
     pthread_cond_destroy(&pool->wake);
@@ -157,15 +195,9 @@ void qvl_pool_run(qvl_pool *pool, int64_t tasks, qvl_task_fn fn, void *user) {
     pool->user = user;
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
     if (pool->started && tasks > 1) {
-        atomic_store_explicit(&pool->busy, pool->started, memory_order_relaxed);
-        new_generation(pool);
+        begin(pool);
         work(pool, 0);
-        for (int i = 0; i < SPINS && atomic_load_explicit(&pool->busy, memory_order_acquire); i++)
-            __builtin_ia32_pause();
-        pthread_mutex_lock(&pool->lock);
-        while (atomic_load_explicit(&pool->busy, memory_order_acquire))
-            pthread_cond_wait(&pool->done, &pool->lock);
-        pthread_mutex_unlock(&pool->lock);
+        end(pool);
     } else {
         work(pool, 0);
     }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define SCENE QVL_SOURCE_DIR "/examples/scene.jpg"
+#define EXAMPLE QVL_SOURCE_DIR "/examples/shapes.png"
 
 static const char *model; /* that never ends an answer by itself */
 
@@ -283,6 +284,40 @@ static void test_interrupt(void **state) {
     free(text);
 }
 
+/* Who comes without a model learns what the bundled one knows, and what to try; a question on the line will do. */
+static void test_first_visit(void **state) {
+    (void)state;
+    static terminal t;
+    const char *const try_this = "try: What can you do? Then: /image " EXAMPLE " and: What do you see?\r\n";
+    terminal_open(&t, QVL("chat"));
+    terminal_wait(&t, "note: no -m: using the demo model, which knows drawn shapes, ");
+    terminal_wait(&t, "/help lists the commands\r\n");
+    terminal_wait(&t, try_this);
+    terminal_wait(&t, "> ");
+    assert_null(strstr(t.seen, "opening the modelnote")); /* the note takes the progress line's place */
+    terminal_type(&t, "/image " EXAMPLE "\n");
+    terminal_wait(&t, "shapes.png: 256x256, 64 tokens, ");
+    terminal_wait(&t, "> ");
+    terminal_end(&t);
+    terminal_close(&t, 0);
+    terminal_open(&t, QVL("chat", EXAMPLE));
+    terminal_wait(&t, "note: try: What do you see?\r\n");
+    terminal_wait(&t, "> ");
+    terminal_end(&t);
+    terminal_close(&t, 0);
+    assert_null(strstr(t.seen, "/image"));
+    terminal_open(&t, QVL("chat", "-m", model));
+    terminal_wait(&t, "> ");
+    terminal_end(&t);
+    terminal_close(&t, 0);
+    assert_null(strstr(t.seen, "try: "));
+    terminal_open(&t, QVL("chat", "-q"));
+    terminal_wait(&t, "> ");
+    terminal_end(&t);
+    terminal_close(&t, 0);
+    assert_null(strstr(t.seen, "note: "));
+}
+
 /* Ctrl-D while an answer is written means nothing, and the next key does not suffer from it. */
 static void test_early_key(void **state) {
     (void)state;
@@ -342,7 +377,7 @@ int main(void) {
         cmocka_unit_test(test_commands),        cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_bad_lines),       cmocka_unit_test(test_interrupt),
         cmocka_unit_test(test_early_key),       cmocka_unit_test(test_editing),
-        cmocka_unit_test(test_interrupted_ask),
+        cmocka_unit_test(test_interrupted_ask), cmocka_unit_test(test_first_visit),
     };
     return cmocka_run_group_tests(tests, open_model, NULL);
 }

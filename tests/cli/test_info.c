@@ -27,8 +27,8 @@ static const char *tensors_field(const cJSON *json, const char *key) {
 
 static void write_model(const char *folder, const char *naming, const char *layout, const char *shards) {
     result r = expect(0, NULL,
-                      ARGUMENTS(QVL_RANDOM_MODEL_TOOL, "--shape", "tiny-vl", "--naming", naming, "--layout", layout,
-                                "--shards", shards, folder));
+                      ARGUMENTS(QVL_RANDOM_MODEL_TOOL, "--shape", "tiny-vl", "--naming", naming, "--layout",
+                                layout, "--shards", shards, folder));
     free_result(&r);
 }
 

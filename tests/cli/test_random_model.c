@@ -1,4 +1,4 @@
-/* The tool that writes demo models: its generator, its names and shapes, its files. */
+/* The tool that writes random models: its generator, its names and shapes, its files. */
 #include "cli/program.h"
 
 #include "../tools/random_model/shapes.h"
@@ -86,7 +86,7 @@ static void test_default_folder(void **state) {
     static const struct {
         const char *file, *sha256;
     } files[] = {
-        {"config.json", "27b16136619851bb3b876953014007f3973a07368d0fe134894149070e8b9991"},
+        {"config.json", "1597449f823e536079064b815232543baa6dff02a92b543cf41daaa5e82e9b3c"},
         {"generation_config.json", "943489b166a698e788a37fb8e6752328412b2ac30353c40db089db415e238e08"},
         {"preprocessor_config.json", "4863cd57e26a1cc8a3003d1518447da608172a18bfb47af6fee398134a9a03e5"},
         {"video_preprocessor_config.json", "a5671927ae9183ba5cbdd215e0dab83d806647c7572f0db6737bc29675161a1d"},

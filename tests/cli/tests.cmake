@@ -30,6 +30,7 @@ qvl_program_test(test_show cli/models.c cli/terminal.c media/clips.c media/suppo
 target_link_libraries(test_show PRIVATE PkgConfig::FFMPEG m)
 qvl_program_test(test_box cli/pictures.c)
 target_link_libraries(test_box PRIVATE m)
+qvl_program_test(test_demo_script)
 qvl_program_test(test_random_model ${RANDOM_MODEL_FOLDER}/generator.c ${RANDOM_MODEL_FOLDER}/shapes.c ${RANDOM_MODEL_FOLDER}/tensors.c)
 target_link_libraries(test_random_model PRIVATE m)
 

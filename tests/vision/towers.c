@@ -31,8 +31,8 @@ const char *make_model_folder(const char *shape, const char *init, const char *d
     }
     snprintf(path, sizeof path, "%s/%s-%s-%s", temporary, shape, init, dtype);
     if (access(path, F_OK) == 0) return path;
-    snprintf(command, sizeof command, "'%s' --shape %s --init %s --dtype %s '%s' >/dev/null", QVL_RANDOM_MODEL_TOOL,
-             shape, init, dtype, path);
+    snprintf(command, sizeof command, "'%s' --shape %s --init %s --dtype %s '%s' >/dev/null",
+             QVL_RANDOM_MODEL_TOOL, shape, init, dtype, path);
     assert_int_equal(system(command), 0);
     return path;
 }
