@@ -50,7 +50,8 @@ static bool find_bundled(char *path, size_t size, const char *installed, const c
         snprintf(below, sizeof below, "share/qvl/%s", installed);
         if (has(path, size, program, below)) return true;
     }
-    return has(path, size, QVL_DATA_DIR, installed) || has(path, size, QVL_SOURCE_DIR, source);
+    /* A program that was built here but not installed must not find what another one left installed. */
+    return has(path, size, QVL_SOURCE_DIR, source) || has(path, size, QVL_DATA_DIR, installed);
 }
 
 bool cli_find_demo(char *path, size_t size) {

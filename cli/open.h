@@ -4,8 +4,8 @@
 
 #include "options.h"
 
-/* Finds the bundled demo model: beside the installed program, in the data folder it was built for, in its source
- * tree. path: at least 4096 bytes. false where it is in none of them. */
+/* Finds the bundled demo model: beside the installed program, in its source tree, in the data folder it was built
+ * for. path: at least 4096 bytes. false where it is in none of them. */
 bool cli_find_demo(char *path, size_t size);
 /* Finds a picture that the demo model understands, in the same places. */
 bool cli_find_example(char *path, size_t size);

@@ -4,7 +4,7 @@ qvl_test(test_store cache/test_store.c cache/support.c)
 target_link_options(test_store PRIVATE
   LINKER:--wrap=mdb_txn_begin,--wrap=mdb_txn_commit,--wrap=mdb_txn_abort)
 
-# With real towers; the demo tool makes their folders.
+# With real towers; random_model makes their folders.
 function(qvl_cache_test name)
   qvl_test(${name} cache/${name}.c cache/support.c pipeline/pipeline.c vision/towers.c
     ${CMAKE_SOURCE_DIR}/tools/random_model/generator.c)

@@ -1,4 +1,4 @@
-# Tests of the language model make their folders with the demo tool, as the tower's do.
+# Tests of the language model make their folders with random_model, as the tower's do.
 function(qvl_lm_test name)
   qvl_test(${name} ${CMAKE_SOURCE_DIR}/tests/lm/${name}.c ${CMAKE_SOURCE_DIR}/tests/lm/prompts.c
     ${CMAKE_SOURCE_DIR}/tests/vision/towers.c ${CMAKE_SOURCE_DIR}/tools/random_model/generator.c ${ARGN})

@@ -90,7 +90,7 @@ static void check_case(const bench *b, const cJSON *expected, const cJSON *limit
     cJSON_free(chat);
 }
 
-/* The folder of the second generation, made by the demo tool. */
+/* The folder of the second generation, made by random_model. */
 static const char *make_demo_35(void) {
     static char folder[] = "/tmp/qvl-prompt-XXXXXX";
     static char path[128];

@@ -7,7 +7,7 @@ qvl_test(test_prompt_hostile prompt/test_prompt_hostile.c prompt/support.c)
 qvl_test(test_prompt_reports prompt/test_prompt_reports.c prompt/support.c)
 qvl_test(test_prompt_fixtures prompt/test_prompt_fixtures.c prompt/support.c)
 qvl_test(test_prompt_client prompt/test_prompt_client.c prompt/support.c)
-foreach(name test_prompt_fixtures test_prompt_client) # which make their model folders with the demo tool
+foreach(name test_prompt_fixtures test_prompt_client) # which make their model folders with random_model
   target_compile_definitions(${name} PRIVATE QVL_RANDOM_MODEL_TOOL="$<TARGET_FILE:random_model>")
   add_dependencies(${name} random_model)
 endforeach()

@@ -1,7 +1,7 @@
 qvl_oracle_test(generator_oracle generator_oracle.py)
 qvl_oracle_test(tower_mlx_oracle tower_mlx_oracle.py)
 
-# Tower tests make their model folders with the demo tool.
+# Tower tests make their model folders with random_model.
 function(qvl_tower_test name)
   qvl_test(${name} ${CMAKE_SOURCE_DIR}/tests/vision/${name}.c ${CMAKE_SOURCE_DIR}/tests/vision/towers.c
     ${CMAKE_SOURCE_DIR}/tools/random_model/generator.c)

@@ -1,4 +1,4 @@
-/* What the tower tests share: model folders made by the demo tool, fixtures made by transformers, distances. */
+/* What the tower tests share: model folders made by random_model, fixtures made by transformers, distances. */
 #ifndef TESTS_VISION_TOWERS_H
 #define TESTS_VISION_TOWERS_H
 

@@ -94,12 +94,14 @@ class Maker:
         if rng.random() < 0.1:  # the picture comes with a later turn
             talk = scenes.talk(rng, False)
             row = self.rows.conversation([((), *talk[1:]), ((image,), *turn[1:])])
+            kind = talk[0]
         else:
+            kind = turn[0]
             row = self.fill(layout, (image,), turn,
                             lambda: scenes.talk(rng, True) if rng.random() < 0.04 else asked(rng, scene))
         shown.append(scene)
         rows.append(row)
-        kinds.append(turn[0])
+        kinds.append(kind)
 
     def picture(self, layout, *lists):
         self.one(layout, scenes.drawn(self.rng), *lists)

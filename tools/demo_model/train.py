@@ -4,8 +4,8 @@
     python3 train.py --make-masks masks.npz      (needs the fonts; paint.py names them)
 
 Writes OUT/state_*.safetensors (f32 weights and Adam's second moments, to go on from or to export), OUT/results.json and
-OUT/samples.png. A training of several runs: --span 0:0.5, then --span 0.5:1 --seed 2 --from the first's OUT. What a
-run sees is fixed by --seed and the number of its steps.
+OUT/samples.png. A training of several runs: --span 0:0.5, then --span 0.5:1 --seed 2 --from the first's OUT. What
+each worker makes is fixed by --seed; in which order their batches come is not.
 """
 
 import argparse
@@ -13,7 +13,6 @@ import json
 import math
 import multiprocessing
 import os
-import queue
 import random
 import sys
 import time

@@ -1,7 +1,7 @@
 """Makes tests/fixtures/hybrid_*.safetensors: the language models of the Qwen3.5 family as transformers computes them.
 
 Needs torch and transformers (the CPU is enough) and the built random_model, which writes the models' folders; transformers
-opens them as it opens published ones.   python3 tools/oracle/hybrid_fixtures.py RANDOM_MODEL_FOLDER OUT [SHAPE ...]
+opens them as it opens published ones.   python3 tools/oracle/hybrid_fixtures.py RANDOM_MODEL OUT [SHAPE ...]
 
 A case is one prompt. Its arrays, under CASE/:
     ids, types          I64 [T]       input_ids and mm_token_type_ids; images before videos where both are
