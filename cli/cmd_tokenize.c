@@ -19,7 +19,7 @@ typedef struct words_run {
 
 static qvl_status open_words(const cli_options *options, words_run *run, qvl_error *error) {
     char demo[4096];
-    const char *folder = options->model;
+    const char *folder;
     if (options->text) {
         run->text = strdup(options->text);
         run->count = strlen(options->text);
@@ -28,11 +28,9 @@ static qvl_status open_words(const cli_options *options, words_run *run, qvl_err
         qvl_status status = cli_read(options->inputs[0], &run->text, &run->count, error);
         if (status) return status;
     }
-    if (!folder && !cli_find_demo(demo, sizeof demo))
-        return cli_fail(error, QVL_ERROR_IO, "the demo model is not installed; name a model folder with -m");
-    if (!folder && !options->quiet) fprintf(stderr, "note: no -m: using the demo model's tokenizer: %s\n", demo);
-    return qvl_tokenizer_open(folder ? folder : demo, options->quiet ? NULL : cli_print_note, NULL,
-                              &run->tokenizer, error);
+    qvl_status status = cli_choose_model(options, "'s tokenizer", demo, sizeof demo, &folder, error);
+    if (status) return status;
+    return qvl_tokenizer_open(folder, options->quiet ? NULL : cli_print_note, NULL, &run->tokenizer, error);
 }
 
 static void close_words(words_run *run) {

@@ -70,23 +70,24 @@ void cli_print_note(const char *message, void *user) {
     fprintf(stderr, "note: %s\n", message);
 }
 
-static void note_demo(const char *folder) {
+qvl_status cli_choose_model(const cli_options *options, const char *used, char *demo, size_t size,
+                            const char **folder, qvl_error *error) {
+    *folder = options->model;
+    if (*folder) return QVL_OK;
+    if (!cli_find_demo(demo, size))
+        return cli_fail(error, QVL_ERROR_IO, "the demo model is not installed; name a model folder with -m");
+    *folder = demo;
     char text[4096 + 128];
-    snprintf(text, sizeof text,
-             "no -m: using the demo model, which knows drawn shapes, words and clips of one shape alone: %s",
-             folder);
-    cli_print_note(text, NULL);
+    snprintf(text, sizeof text, "no -m: using the demo model%s: %s", used, demo);
+    if (!options->quiet) cli_print_note(text, NULL);
+    return QVL_OK;
 }
 
 qvl_status cli_open_model(const cli_options *options, qvl_open_level level, qvl_model **model, qvl_error *error) {
     char demo[4096];
-    const char *folder = options->model;
-    if (!folder) {
-        if (!cli_find_demo(demo, sizeof demo))
-            return cli_fail(error, QVL_ERROR_IO, "the demo model is not installed; name a model folder with -m");
-        folder = demo;
-        if (!options->quiet) note_demo(demo);
-    }
+    const char *folder, *used = ", which knows drawn shapes, words and clips of one shape alone";
+    qvl_status status = cli_choose_model(options, used, demo, sizeof demo, &folder, error);
+    if (status) return status;
     qvl_model_options open = options->open;
     open.level = level;
     if (!options->quiet) open.log = cli_print_note;

@@ -10,6 +10,10 @@ bool cli_find_demo(char *path, size_t size);
 /* Finds a picture that the demo model understands, in the same places. */
 bool cli_find_example(char *path, size_t size);
 
+/* options->model, or else the demo model, written to demo (at least 4096 bytes), with a note on stderr unless --quiet.
+ * used: what the note says of it, behind "the demo model". */
+qvl_status cli_choose_model(const cli_options *options, const char *used, char *demo, size_t size,
+                            const char **folder, qvl_error *error);
 /* Opens options->model, or the demo model with a note on stderr that says so. The library's notes go to stderr
  * unless --quiet. */
 qvl_status cli_open_model(const cli_options *options, qvl_open_level level, qvl_model **model, qvl_error *error);

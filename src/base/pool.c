@@ -106,11 +106,11 @@ static void *helper(void *argument) {
     }
 }
 
-/* Opens the next run; nobody is inside. */
-static void begin(qvl_pool *pool) {
+/* The next run, while nobody is inside. closed: 0, or CLOSED for one that is there to wake the helpers. */
+static void begin(qvl_pool *pool, uint_fast64_t closed) {
     pthread_mutex_lock(&pool->lock);
     uint_fast64_t last = atomic_load_explicit(&pool->run, memory_order_relaxed) / GENERATION;
-    atomic_store_explicit(&pool->run, (last + 1) * GENERATION, memory_order_release);
+    atomic_store_explicit(&pool->run, (last + 1) * GENERATION | closed, memory_order_release);
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -166,7 +166,7 @@ void qvl_pool_close(qvl_pool **pointer) {
     qvl_pool *pool = *pointer;
     *pointer = NULL;
     atomic_store_explicit(&pool->quit, true, memory_order_release);
-    begin(pool);
+    begin(pool, CLOSED);
     for (int i = 1; i <= pool->started; i++) pthread_join(pool->ids[i], NULL);
     pthread_cond_destroy(&pool->done);
     pthread_cond_destroy(&pool->wake);
@@ -195,7 +195,7 @@ void qvl_pool_run(qvl_pool *pool, int64_t tasks, qvl_task_fn fn, void *user) {
     pool->user = user;
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
     if (pool->started && tasks > 1) {
-        begin(pool);
+        begin(pool, 0);
         work(pool, 0);
         end(pool);
     } else {

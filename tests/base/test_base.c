@@ -160,6 +160,36 @@ static void *run_many(void *user) {
     return NULL;
 }
 
+/* Runs that follow each other at once, each with its own data: a helper that comes late must not work on the last one's. */
+typedef struct short_run {
+    atomic_int seen[3];
+    int64_t tasks;
+} short_run;
+
+static void mark_one(void *user, int64_t task, int worker) {
+    (void)worker;
+    short_run *run = user;
+    if (task < run->tasks) atomic_fetch_add(&run->seen[task], 1);
+}
+
+static void mark_other(void *user, int64_t task, int worker) {
+    (void)worker;
+    short_run *run = user;
+    if (task < run->tasks) atomic_fetch_add(&run->seen[task], 100);
+}
+
+static void test_short_runs(void **state) {
+    (void)state;
+    qvl_pool *pool;
+    assert_int_equal(qvl_pool_open(5, &pool, NULL), QVL_OK);
+    for (int i = 0; i < 4000; i++) {
+        short_run run = {.tasks = i % 4};
+        qvl_pool_run(pool, run.tasks, i % 2 ? mark_one : mark_other, &run);
+        for (int64_t k = 0; k < 3; k++) assert_int_equal(run.seen[k], k < run.tasks ? (i % 2 ? 1 : 100) : 0);
+    }
+    qvl_pool_close(&pool);
+}
+
 static void test_pool(void **state) {
     (void)state;
     for (int threads = 1; threads <= 5; threads++) {
@@ -194,8 +224,9 @@ static void test_pool(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errors), cmocka_unit_test(test_dtypes), cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_arena),  cmocka_unit_test(test_files),  cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_errors),     cmocka_unit_test(test_dtypes), cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_arena),      cmocka_unit_test(test_files),  cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_short_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,8 @@ def about_scene(rng, name, studio):
 def about_pair(rng, name, studio):
     first, size = scenes.drawn(rng), rng.choice(PAIR_SIZES)
     pair = first, scenes.second_scene(rng, first)
-    return [studio.picture(f"{name}{part}.png", scene, size) for part, scene in zip("ab", pair)], [scenes.about_pair(rng, pair)]
+    shown = [studio.picture(f"{name}{part}.png", scene, size) for part, scene in zip("ab", pair)]
+    return shown, [scenes.about_pair(rng, pair)]
 
 
 def about_clip(rng, name, studio):
@@ -59,12 +60,10 @@ def questions(rng, name, studio):
     """(kind, messages without the last answer, that answer)."""
     source = rng.choices((about_scene, about_pair, about_clip, about_nothing), (62, 16, 19, 3))[0]
     shown, turns = source(rng, name, studio)
-    messages = []
-    for kind, question, answer in turns:
-        messages += [{"role": "user", "content": [*shown, {"type": "text", "text": question}]},
-                     {"role": "assistant", "content": answer}]
-        shown = []
-    return ("later turns" if len(turns) > 1 else turns[0][0]), messages[:-1], turns[-1][2]
+    kind = "later turns" if len(turns) > 1 else turns[0][0]
+    media_of_turns = [shown] + [[]] * (len(turns) - 1)
+    messages = media.messages_of([(media_of_turn, *turn[1:]) for media_of_turn, turn in zip(media_of_turns, turns)])
+    return kind, messages, turns[-1][2]
 
 
 def make(options):

@@ -51,7 +51,7 @@ def small(layouts, rows):
     return tuple(dataclasses.replace(layout, rows=rows) for layout in layouts)
 
 
-def asked(rng, scene):
+def question(rng, scene):
     """One question about a scene; the hardest kind more often than the others."""
     return (rng.random() < 0.3 and scene.shapes and scenes.ask_relation(rng, scene)) or scenes.about(rng, scene)
 
@@ -66,15 +66,15 @@ class Maker:
         rng, room = self.rng, layout.length()
         system = rng.choice(words.SYSTEM) if rng.random() < 0.15 else None
         row = self.rows.conversation([(media, *first[1:])], system)
-        asked = {first[1], first[0]}  # nothing twice: that would only teach to copy
+        told = {first[1], first[0]}  # nothing twice: that would only teach to copy
         for _ in range(rng.choice((0, 1, 3, 9, 9, 9, 9))):
             kind, *turn = more()
-            if turn[0] in asked or (kind in ("describe", "read") and kind in asked):
+            if turn[0] in told or (kind in ("describe", "read") and kind in told):
                 continue
             if len(row.tokens) + self.rows.turn_tokens(*turn) > room:
                 break
             row.turn((), *turn)
-            asked |= {kind, turn[0]}
+            told |= {kind, turn[0]}
         return row
 
     def make(self, layout):
@@ -90,7 +90,7 @@ class Maker:
 
     def one(self, layout, scene, shown, rows, kinds):
         rng, image = self.rng, ("image", layout.height // 32, layout.width // 32)
-        turn = asked(rng, scene)
+        turn = question(rng, scene)
         if rng.random() < 0.1:  # the picture comes with a later turn
             talk = scenes.talk(rng, False)
             row = self.rows.conversation([((), *talk[1:]), ((image,), *turn[1:])])
@@ -98,7 +98,7 @@ class Maker:
         else:
             kind = turn[0]
             row = self.fill(layout, (image,), turn,
-                            lambda: scenes.talk(rng, True) if rng.random() < 0.04 else asked(rng, scene))
+                            lambda: scenes.talk(rng, True) if rng.random() < 0.04 else question(rng, scene))
         shown.append(scene)
         rows.append(row)
         kinds.append(kind)
@@ -119,7 +119,7 @@ class Maker:
         else:
             a = scenes.drawn(rng)
             b = scenes.second_scene(rng, a)
-            if rng.random() < 0.5 and b.shapes:
+            if rng.random() < 0.5:
                 a, b = b, a
             kind, *_ = turn = scenes.about_pair(rng, (a, b))
             row = self.fill(layout, (image, image), turn, lambda: scenes.about_pair(rng, (a, b)))

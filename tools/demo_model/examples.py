@@ -8,10 +8,7 @@ What is shown stands here; where exactly, how large and how turned, the fixed se
 import argparse
 from pathlib import Path
 
-import numpy as np
-
 import media
-import paint
 import scenes
 
 SEED = 1
@@ -27,27 +24,21 @@ MOVES = scenes.Clip(scenes.Shape(4, "star", "orange", "big"), "move", list(scene
                     tuple(i / 2 for i in range(FRAMES)), (True,) * FRAMES)
 
 
-def write_picture(path, scene, size, masks):
-    plan = paint.plan_scenes([scene], *size, np.random.default_rng(SEED))
-    media.write_picture(path, media.painted(plan, masks, noise=False)[0])
-
-
-def write_clip(path, clip, size, masks):
-    plan = paint.plan_clips([clip], *size, np.random.default_rng(SEED))
-    media.write_clip(path, media.painted(plan, masks, noise=False))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--masks", required=True)
     options = parser.parse_args()
     masks = media.load_masks(options.masks)
-    write_picture(options.folder / "shapes.png", SHAPES, (256, 256), masks)
-    write_picture(options.folder / "word.png", WORD, (192, 320), masks)
-    write_picture(options.folder / "before.png", BEFORE, (192, 192), masks)
-    write_picture(options.folder / "after.png", AFTER, (192, 192), masks)
-    write_clip(options.folder / "moves.mp4", MOVES, (128, 192), masks)
+
+    def studio():  # each file by its own chances: those that show the same have it in the same places
+        return media.Studio(options.folder, masks, SEED, noise=False)
+
+    studio().picture("shapes.png", SHAPES, (256, 256))
+    studio().picture("word.png", WORD, (192, 320))
+    studio().picture("before.png", BEFORE, (192, 192))
+    studio().picture("after.png", AFTER, (192, 192))
+    studio().clip("moves.mp4", MOVES, (128, 192))
 
 
 if __name__ == "__main__":

@@ -71,15 +71,6 @@ def draw_talk(rng):
     return None, scenes.talk(rng, False)
 
 
-def messages_of(turns):
-    """turns: (pictures or clips, question, answer); the last answer is left out."""
-    messages = []
-    for shown, question, answer in turns:
-        messages += [{"role": "user", "content": [*shown, {"type": "text", "text": question}]},
-                     {"role": "assistant", "content": answer}]
-    return messages[:-1]
-
-
 class Fixture:
     def __init__(self, studio, rng):
         self.studio, self.rng, self.cases, self.versions = studio, rng, [], []
@@ -94,7 +85,7 @@ class Fixture:
                 return shown, turn[1:]
 
     def add(self, name, kind, turns):
-        (self.studio.folder / f"{name}.json").write_text(json.dumps(messages_of(turns), indent=1) + "\n")
+        (self.studio.folder / f"{name}.json").write_text(json.dumps(media.messages_of(turns), indent=1) + "\n")
         self.cases.append({"chat": f"{name}.json", "kind": kind, "answer": turns[-1][2]})
 
     def about_scenes(self):
@@ -227,6 +218,8 @@ def main():
     parser.add_argument("--masks", required=True)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if options.out.exists() and not (options.out / "wanted.json").exists():
+        parser.error(f"{options.out} holds something else; it would be emptied")
     shutil.rmtree(options.out, ignore_errors=True)
     options.out.mkdir(parents=True)
     studio = media.Studio(options.out, media.load_masks(options.masks), options.seed, noise=False)

@@ -20,7 +20,7 @@ def painted(plan, masks, noise=True):
     """uint8 [pictures, height, width, 3]. Without noise files are small."""
     if not noise:
         plan.noise[:] = 0
-    return paint.paint(plan, masks).byte().permute(0, 2, 3, 1).numpy()
+    return paint.paint(plan, masks).byte().permute(0, 2, 3, 1).cpu().numpy()
 
 
 def write_picture(path, pixels):
@@ -56,6 +56,15 @@ class Studio:
     def clip(self, name, clip, size):
         write_clip(self.folder / name, self.paint(paint.plan_clips([clip], *size, self.numbers)))
         return {"type": "video", "video": name}
+
+
+def messages_of(turns):
+    """A chat of turns (pictures or clips, question, answer); the last answer is left out."""
+    messages = []
+    for shown, question, answer in turns:
+        messages += [{"role": "user", "content": [*shown, {"type": "text", "text": question}]},
+                     {"role": "assistant", "content": answer}]
+    return messages[:-1]
 
 
 def clip_seconds(frames):

@@ -19,10 +19,10 @@ import time
 
 import numpy as np
 import torch
-from PIL import Image
 from safetensors.numpy import load_file, save_file
 
 import batches
+import media
 import model as demo
 import paint
 import words
@@ -185,7 +185,7 @@ def rate_at(done, step, options):
 # ---- evaluation
 
 def evaluate(model, tokenizer, layouts, masks, count, seed):
-    """Share of first answers that are right in every token, by kind, over about count conversations."""
+    """Share of first answers, by kind, and of second ones that are right in every token, over about count conversations."""
     maker, right = batches.Maker(tokenizer, seed), {}
     shares = [layout.share for layout in layouts]
     end = tokenizer.token_to_id("<|im_end|>")
@@ -240,8 +240,8 @@ def load_state(optimizer, folder):
 def save_samples(tokenizer, masks, path):
     maker = batches.Maker(tokenizer, 5)
     made = maker.make(batches.Layout("picture", 256, 256, rows=8))
-    pictures = paint.paint(made[1], masks).byte().permute(0, 2, 3, 1).cpu().numpy()
-    Image.fromarray(np.concatenate([np.concatenate(pictures[:4], 1), np.concatenate(pictures[4:], 1)])).save(path)
+    pictures = media.painted(made[1], masks)
+    media.write_picture(path, np.concatenate([np.concatenate(pictures[:4], 1), np.concatenate(pictures[4:], 1)]))
 
 
 # ---- the run
@@ -307,7 +307,7 @@ def main():
     layouts = batches.small(batches.LAYOUTS, options.rows) if options.rows else batches.LAYOUTS
     tokenizer = words.load_tokenizer(options.tokenizer)
     feed = Feed(tokenizer, layouts, options.seed, options.workers)
-    masks = torch.as_tensor(np.load(options.masks)["masks"], device=options.device).float()[:, None] / 255
+    masks = media.load_masks(options.masks).to(options.device)
     model = demo.make(tokenizer).to(options.device)
     print(f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
     demo.use_fast_parts()

@@ -132,9 +132,9 @@ class Row:
 
 
 def batch(rows, length, pad):
-    """Rows side by side as arrays: ids, positions, labels, weights [rows, length], and where the pads are.
+    """Rows side by side as arrays: ids, positions, weights [rows, length], and where the pads are.
 
-    The weight is 1 for tokens of answers, of which short ones are many, else 0.
+    The weight is 1 for tokens of answers, else 0.
     """
     count = len(rows)
     ids = np.full((count, length), pad, np.int64)
