@@ -35,7 +35,7 @@ qvl_store *open_store(const char *folder, int64_t budget, notes *heard);
 qvl_cache *open_cache(int64_t memory_bytes, const char *folder, notes *heard);
 qvl_cache_stats stats_of(qvl_cache *cache);
 
-/* Resident bytes of this process. */
-int64_t resident_bytes(void);
+/* Bytes of memory that this process holds: resident, or allocated and not freed where address sanitizer counts. */
+int64_t held_bytes(void);
 
 #endif
