@@ -272,14 +272,16 @@ static qvl_status open_run(chat_run *run, qvl_error *error) {
 
 /* On a terminal only. The demo model is there for a first visit: a question that it can answer helps. */
 static void greet(const chat_run *run) {
-    char example[4096], text[sizeof example + 128];
+    char example[4096], text[sizeof example + 32];
     note(run, "/help lists the commands");
     if (run->options->model) return;
     if (run->options->input_count) {
-        note(run, "try: What do you see?");
+        note(run, "try: What do you see? Or, of a clip: Where does it go?");
     } else if (cli_find_example(example, sizeof example)) {
-        snprintf(text, sizeof text, "try: What can you do? Then: /image %s and: What do you see?", example);
+        note(run, "try: What can you do?");
+        snprintf(text, sizeof text, "then: /image %s", example);
         note(run, text);
+        note(run, "and: What do you see?");
     }
 }
 

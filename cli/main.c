@@ -72,8 +72,8 @@ static int print_help(FILE *out) {
     for (size_t i = 0; i < COMMAND_COUNT; i++) fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
     fputs("\nINPUT is a picture or a video, or - for standard input. FOLDER is a checkpoint of Hugging Face or "
           "MLX;\n"
-          "without -m the bundled demo model is used, which knows drawn shapes, words and clips of one shape\n"
-          "alone. Results go to standard output, notes and progress to standard error.\n\n"
+          "without -m the bundled demo model is used, which knows only drawn shapes, words and clips of one\n"
+          "moving shape. Results go to standard output, notes and progress to standard error.\n\n"
           "  qvl ask photo.jpg \"What is on the table?\" -m Qwen3-VL-8B\n"
           "  qvl encode photo.jpg -m Qwen3-VL-8B -o features.safetensors\n"
           "  qvl COMMAND --help     flags of a command\n"

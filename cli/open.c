@@ -85,7 +85,7 @@ qvl_status cli_choose_model(const cli_options *options, const char *used, char *
 
 qvl_status cli_open_model(const cli_options *options, qvl_open_level level, qvl_model **model, qvl_error *error) {
     char demo[4096];
-    const char *folder, *used = ", which knows drawn shapes, words and clips of one shape alone";
+    const char *folder, *used = ", which knows only drawn shapes, words and clips of one moving shape";
     qvl_status status = cli_choose_model(options, used, demo, sizeof demo, &folder, error);
     if (status) return status;
     qvl_model_options open = options->open;

@@ -288,11 +288,12 @@ static void test_interrupt(void **state) {
 static void test_first_visit(void **state) {
     (void)state;
     static terminal t;
-    const char *const try_this = "try: What can you do? Then: /image " EXAMPLE " and: What do you see?\r\n";
     terminal_open(&t, QVL("chat"));
-    terminal_wait(&t, "note: no -m: using the demo model, which knows drawn shapes, ");
+    terminal_wait(&t, "note: no -m: using the demo model, which knows only drawn shapes, ");
     terminal_wait(&t, "/help lists the commands\r\n");
-    terminal_wait(&t, try_this);
+    terminal_wait(&t, "note: try: What can you do?\r\n");
+    terminal_wait(&t, "note: then: /image " EXAMPLE "\r\n");
+    terminal_wait(&t, "note: and: What do you see?\r\n");
     terminal_wait(&t, "> ");
     assert_null(strstr(t.seen, "opening the modelnote")); /* the note takes the progress line's place */
     terminal_type(&t, "/image " EXAMPLE "\n");
@@ -301,7 +302,7 @@ static void test_first_visit(void **state) {
     terminal_end(&t);
     terminal_close(&t, 0);
     terminal_open(&t, QVL("chat", EXAMPLE));
-    terminal_wait(&t, "note: try: What do you see?\r\n");
+    terminal_wait(&t, "note: try: What do you see? Or, of a clip: Where does it go?\r\n");
     terminal_wait(&t, "> ");
     terminal_end(&t);
     terminal_close(&t, 0);

@@ -37,7 +37,19 @@ static void test_answers(void **state) {
     free_result(&r);
 }
 
+static void expect_answer(const char *chat, const char *answer) {
+    result r = expect(0, NULL, QVL("ask", "-q", chat));
+    assert_string_equal(r.out, answer);
+    free_result(&r);
+}
+
+static void test_chats(void **state) {
+    (void)state;
+    expect_answer(QVL_SOURCE_DIR "/examples/compare.json", "The first picture.\n");
+    expect_answer(QVL_SOURCE_DIR "/examples/clip.json", "A big orange star.\n");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers), cmocka_unit_test(test_chats)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -272,7 +272,7 @@ static char *words_of(const question *q) {
     return words;
 }
 
-#define ASK(...) QVL("ask", "-q", "-m", QVL_DEMO_MODEL, __VA_ARGS__)
+#define ASK(...) QVL("ask", "-m", QVL_DEMO_MODEL, __VA_ARGS__)
 
 /* A picture and a question, and chats: what the library says. Once more, from the cache in the user's folder, the same. */
 static void test_program(void **state) {
@@ -282,12 +282,13 @@ static void test_program(void **state) {
     asker a = open_asker(&(way){QVL_BF16, QVL_CPU_ALL, 1}, NULL, false);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const question *q = &questions.questions[find_question(&questions, names[i])];
-        char *text = ask_text(&a, q->chat, NULL), *words = words_of(q), line[512], chat[512];
+        char *text = ask_text(&a, q->chat, NULL), *words = i == 0 ? words_of(q) : NULL, line[512], chat[512];
         snprintf(line, sizeof line, "%s\n", text);
         snprintf(chat, sizeof chat, DEMO_FIXTURES "/%s.json", q->name);
         for (int again = 0; again < 2; again++) {
             result r = expect(0, NULL, i == 0 ? ASK(DEMO_FIXTURES "/read-1.png", words) : ASK(chat));
             assert_string_equal(r.out, line);
+            assert_int_equal(strstr(r.err, ", found in the cache") != NULL, again);
             free_result(&r);
         }
         free(words);

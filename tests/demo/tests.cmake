@@ -1,4 +1,4 @@
-# What the demo model answers. Another folder of its kind can be asked instead: -DQVL_DEMO_MODEL=FOLDER.
+# What the demo model answers. test_answers can ask another folder of its kind: -DQVL_DEMO_MODEL=FOLDER.
 set(QVL_DEMO_MODEL ${CMAKE_SOURCE_DIR}/models/demo CACHE PATH "The demo model that tests ask")
 function(qvl_demo_test name)
   qvl_test(${name} demo/${name}.c cli/program.c ${ARGN})

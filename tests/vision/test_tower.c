@@ -1,4 +1,4 @@
-/* The tower against transformers 5.23.0 (float32, CPU), every stage of four tiny models and the demo model. */
+/* The tower against transformers 5.23.0 (float32, CPU), every stage of four tiny models and the shape "demo" of random_model. */
 #include "vision/towers.h"
 
 #include <setjmp.h>

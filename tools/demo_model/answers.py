@@ -149,6 +149,9 @@ def main():
     parser.add_argument("--qvl", type=Path, default=Path("build/qvl"))
     parser.add_argument("--dtype", default="bf16")
     options = parser.parse_args()
+    needed = {"make": "masks", "qvl": "model", "transformers": "model"}.get(options.what)
+    if needed and not getattr(options, needed):
+        parser.error(f"{options.what} needs --{needed}")
     if options.what in ("make", "compare"):
         return make(options) if options.what == "make" else compare(options)
     paths = sorted(options.folder.glob("[0-9]*.json"))

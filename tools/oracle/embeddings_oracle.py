@@ -21,7 +21,7 @@ TEXT = "What is 12 x 34? नमस्ते, 世界 🙂\n\tEnd."
 
 
 def write_quantised(folder, bits, group, dtype, shards):
-    """Replaces the demo model's table by a quantised one, as mlx_lm stores it."""
+    """Replaces the random model's table by a quantised one, as mlx_lm stores it."""
     path = folder / "model.safetensors"
     tensors = mx.load(str(path))
     table = tensors.pop(TABLE + ".weight").astype(dtype)

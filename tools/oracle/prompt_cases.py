@@ -20,7 +20,7 @@ from transformers.models.qwen3_vl.processing_qwen3_vl import Qwen3VLProcessor
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("QVL_DATA", REPOSITORY.parent / "shared" / "data"))
 
-# Templates of the two generations of the vocabulary; the first is the demo model's own.
+# Templates of the two generations of the vocabulary; the first is the random model's own.
 TEMPLATES = {
     "qwen3_vl": ["own", "qwen3-vl-instruct.jinja", "qwen3-vl-thinking.jinja"],
     "qwen3_5": ["own", "qwen3.5.jinja", "qwen3.5-small.jinja", "qwen3.6.jinja", "qwen3.8.jinja"],

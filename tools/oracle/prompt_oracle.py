@@ -1,6 +1,6 @@
 """Live: prompts of qvl against transformers' Qwen3VLProcessor and tokenizer, without torch.
 
-For the demo model's vocabulary and the two published ones, over the published templates and the demo model's own:
+For the random model's vocabulary and the two published ones, over the published templates and the random model's own:
   processor   pictures through the whole processor (Pillow backend): ids, token types, grids, and positions by
               prompt_cases.rope_index, which prompt_fixtures.py holds to the original
   videos      the same from the processor's parts: time stamps and expansion

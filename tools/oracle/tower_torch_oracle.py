@@ -2,7 +2,7 @@
 
     QVL_BUILD_DIR=build python3 tools/oracle/tower_torch_oracle.py [SHAPE ...]
 
-Needs what tower_fixtures.py needs. Without arguments the four tiny models and the demo model; a published shape of
+Needs what tower_fixtures.py needs. Without arguments the four tiny models and the shape "demo"; a published shape of
 generator.py works too, with a single picture and a clip.
 """
 

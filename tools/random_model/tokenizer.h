@@ -1,4 +1,4 @@
-/* The tokenizer's files of the demo models: a small byte-level BPE with the added tokens of the Qwen
+/* The tokenizer's files of random models: a small byte-level BPE with the added tokens of the Qwen
  * vocabularies, and a chat template of the same kind. */
 #ifndef DEMO_TOKENIZER_H
 #define DEMO_TOKENIZER_H

@@ -1,4 +1,4 @@
-"""Trains the merges of the demo model's vocabulary and prints tools/random_model/merges.c.
+"""Trains the merges of the random models' vocabulary and prints tools/random_model/merges.c.
 
     python3 tools/random_model/train_merges.py README.md docs/*.md > tools/random_model/merges.c
 
