@@ -1,5 +1,5 @@
-/* qvl bench: how long the tower takes, preprocessing of a 12-megapixel picture to the same size, and single kernels
- * beside the rate of multiply-adds on registers, which no kernel exceeds. */
+/* qvl bench: how long the tower takes beside the floor that its multiply-adds set, preprocessing of a 12-megapixel
+ * picture to the same size, and single kernels beside the rate of multiply-adds on registers, which no kernel exceeds. */
 #include "commands.h"
 #include "open.h"
 #include "output.h"
@@ -14,6 +14,7 @@ typedef struct bench_size {
     int64_t width, height;
     qvl_item item;
     double tower_seconds, preprocess_seconds, teraflops; /* medians; work of one encode */
+    double floor_seconds, share;                         /* medians; of the floor, run by run */
 } bench_size;
 
 typedef struct bench {
@@ -22,7 +23,7 @@ typedef struct bench {
     qvl_image photo;
     bench_size *sizes;
     size_t count;
-    double *times; /* [runs] */
+    double *times, *floors, *shares; /* [runs] */
     qvl_kernel_time kernels[QVL_MAX_KERNELS];
     size_t kernel_count;
     double copy_rate;   /* bytes per second */
@@ -53,22 +54,49 @@ static double median(double *times, int64_t count) {
     return count % 2 ? times[count / 2] : 0.5 * (times[count / 2 - 1] + times[count / 2]);
 }
 
+/* Machines change their pace within a run: the floor is timed between its blocks, and that time is taken out. */
+typedef struct tower_watch {
+    bench *b;
+    const qvl_grid *grid;
+    double floors, paused; /* seconds, both summed */
+    int64_t count;
+} tower_watch;
+
+static bool time_floor(int64_t done, int64_t total, void *user) {
+    tower_watch *watch = user;
+    double start = cli_seconds(), seconds;
+    bool go_on = cli_progress_step(done, total, &watch->b->progress);
+    if (!qvl_bench_floor(watch->b->model, watch->grid, 1, &seconds, NULL)) {
+        watch->floors += seconds;
+        watch->count++;
+    }
+    watch->paused += cli_seconds() - start;
+    return go_on;
+}
+
 /* One untimed run that warms caches and scratch, then the timed ones. */
 static qvl_status time_tower(const cli_options *options, bench *b, const qvl_patches *patches, bench_size *size,
                              qvl_error *error) {
     qvl_encode_options encoding;
     qvl_encode_options_init(&encoding);
-    encoding.progress = cli_progress_step;
-    encoding.progress_user = &b->progress;
+    encoding.progress = time_floor;
     for (int64_t run = -1; run < options->runs; run++) {
+        tower_watch watch = {.b = b, .grid = &size->item.grid};
         qvl_features features;
+        encoding.progress_user = &watch;
         double start = cli_seconds();
         qvl_status status = qvl_vision_encode(b->session, patches, &encoding, &features, error);
         if (status) return status;
-        if (run >= 0) b->times[run] = cli_seconds() - start;
+        double seconds = cli_seconds() - start - watch.paused;
         qvl_features_free(&features);
+        if (run < 0) continue;
+        b->times[run] = seconds;
+        b->floors[run] = watch.floors / (double)watch.count;
+        b->shares[run] = b->floors[run] / seconds;
     }
     size->tower_seconds = median(b->times, options->runs);
+    size->floor_seconds = median(b->floors, options->runs);
+    size->share = median(b->shares, options->runs);
     return QVL_OK;
 }
 
@@ -193,6 +221,8 @@ static int report_json(const cli_options *options, const bench *b) {
         cJSON_AddNumberToObject(entry, "tokens", (double)size->item.tokens);
         cJSON_AddNumberToObject(entry, "preprocess_seconds", size->preprocess_seconds);
         cJSON_AddNumberToObject(entry, "tower_seconds", size->tower_seconds);
+        cJSON_AddNumberToObject(entry, "floor_seconds", size->floor_seconds);
+        cJSON_AddNumberToObject(entry, "floor_share", size->share);
         cJSON_AddNumberToObject(entry, "tflop", size->teraflops);
         cJSON_AddNumberToObject(entry, "tflop_per_second", size->teraflops / size->tower_seconds);
         cJSON_AddItemToArray(sizes, entry);
@@ -208,16 +238,16 @@ static int report(const cli_options *options, const bench *b) {
     printf("%s: %d blocks of %d, %s, %s kernels, %d thread%s; median of %lld\n", info->folder, info->depth,
            info->hidden_size, cli_dtype_name(info->compute_dtype), info->kernels, info->threads,
            info->threads == 1 ? "" : "s", (long long)options->runs);
-    printf("%-12s%9s%9s%15s%12s%10s%10s\n", "size", "patches", "tokens", "12 MP to it/s", "tower/s", "TFLOP",
-           "TFLOP/s");
+    printf("%-12s%9s%9s%15s%10s%10s%10s%10s%8s\n", "size", "patches", "tokens", "12 MP to it/s", "tower/s",
+           "TFLOP", "TFLOP/s", "floor/s", "share");
     for (size_t i = 0; i < b->count; i++) {
         const bench_size *size = &b->sizes[i];
         char name[32];
         snprintf(name, sizeof name, "%lldx%lld", (long long)size->width, (long long)size->height);
-        printf("%-12s%9lld%9lld%15.4f%12.4f%10.4f%10.4f\n", name,
+        printf("%-12s%9lld%9lld%15.4f%10.4f%10.4f%10.4f%10.4f%7.1f%%\n", name,
                (long long)(size->item.grid.h * size->item.grid.w), (long long)size->item.tokens,
                size->preprocess_seconds, size->tower_seconds, size->teraflops,
-               size->teraflops / size->tower_seconds);
+               size->teraflops / size->tower_seconds, size->floor_seconds, 100.0 * size->share);
     }
     print_kernels(b);
     print_language(b);
@@ -228,7 +258,9 @@ static bool parse_sizes(const cli_options *options, bench *b) {
     b->count = options->input_count ? options->input_count : 1;
     b->sizes = calloc(b->count, sizeof *b->sizes);
     b->times = calloc((size_t)options->runs, sizeof *b->times);
-    if (!b->sizes || !b->times) return false;
+    b->floors = calloc((size_t)options->runs, sizeof *b->floors);
+    b->shares = calloc((size_t)options->runs, sizeof *b->shares);
+    if (!b->sizes || !b->times || !b->floors || !b->shares) return false;
     b->sizes[0] = (bench_size){.width = 512, .height = 512};
     for (size_t i = 0; i < options->input_count; i++) {
         if (cli_parse_size(options->inputs[i], &b->sizes[i].width, &b->sizes[i].height)) continue;
@@ -278,6 +310,8 @@ int cmd_bench(const cli_options *options) {
     free(b.photo.pixels);
     free(b.sizes);
     free(b.times);
+    free(b.floors);
+    free(b.shares);
     qvl_session_close(&b.session);
     qvl_model_close(&b.model);
     return code;

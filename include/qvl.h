@@ -734,6 +734,12 @@ QVL_API qvl_status qvl_bench_kernels(const qvl_model *model, int64_t rows, int32
                                      qvl_kernel_time times[QVL_MAX_KERNELS], size_t *count, double *copy_rate,
                                      qvl_error *error);
 
+/* *seconds: what the tower would take for these grids if its products and its attention ran at the rate of
+ * multiply-adds that load their operands from the nearest cache (timed for some milliseconds on all threads; heads padded to
+ * whole tiles where the kernels have tiles) and all else were free. No tower on this machine is as fast. */
+QVL_API qvl_status qvl_bench_floor(const qvl_model *model, const qvl_grid *grids, size_t grid_count,
+                                   double *seconds, qvl_error *error);
+
 /* -------------------------------------------------------------------------------------------- ring 2: prompts */
 
 /* From a conversation to what the language model reads (docs/PROMPT.md). A prompter holds what a folder has for

@@ -67,7 +67,8 @@ static void time_case(bench *b, const bench_case *c) {
     memset(b->stream, 0, (size_t)(c->rows * c->n) * sizeof(float));
     run_case(b, c, &w); /* warms caches */
     for (int32_t r = 0; r < b->runs; r++) {
-        double peak_seconds, flops = qvl_peak_flops(b->compute, &peak_seconds), first = qvl_seconds();
+        double peak_seconds, flops = qvl_peak_flops(b->compute, QVL_PEAK_REGISTERS, &peak_seconds),
+                             first = qvl_seconds();
         b->peaks[r] = flops / peak_seconds;
         run_case(b, c, &w);
         b->seconds[r] = qvl_seconds() - first;
@@ -164,6 +165,17 @@ static qvl_status time_copy(qvl_pool *pool, int32_t runs, double *seconds, doubl
     }
     *rate = 2.0 * (double)(job.part * (size_t)threads) / qvl_median(seconds, runs);
     qvl_free(memory);
+    return QVL_OK;
+}
+
+qvl_status qvl_bench_floor(const qvl_model *model, const qvl_grid *grids, size_t grid_count, double *seconds,
+                           qvl_error *error) {
+    qvl_work work;
+    double peak_seconds, padding = qvl_attention_padding(model->compute, model->config.vision.head_dim);
+    qvl_status status = qvl_vision_work(model, grids, grid_count, &work, error);
+    if (status) return status;
+    double flops = qvl_peak_flops(model->compute, QVL_PEAK_LOADED, &peak_seconds);
+    *seconds = (work.total + (padding - 1.0) * work.attention) * peak_seconds / flops;
     return QVL_OK;
 }
 

@@ -164,6 +164,7 @@ void qvl_attention(qvl_compute *compute, const qvl_heads *qkv, const qvl_segment
 
 typedef struct peak_job {
     const qvl_compute *compute;
+    qvl_peak peak;
     int64_t rounds;
     double flops[256]; /* per task */
 } peak_job;
@@ -176,13 +177,14 @@ static void peak_task(void *user, int64_t task, int worker) {
         job->flops[task] = job->compute->kernels->multiply_adds(job->rounds);
         return;
     }
+    bool loaded = job->peak == QVL_PEAK_LOADED && tiles->loaded_multiply_adds;
     tiles->begin();
-    job->flops[task] = tiles->multiply_adds(job->rounds);
+    job->flops[task] = (loaded ? tiles->loaded_multiply_adds : tiles->multiply_adds)(job->rounds);
     tiles->end();
 }
 
-double qvl_peak_flops(qvl_compute *compute, double *seconds) {
-    peak_job job = {.compute = compute, .rounds = 100000};
+double qvl_peak_flops(qvl_compute *compute, qvl_peak peak, double *seconds) {
+    peak_job job = {.compute = compute, .peak = peak, .rounds = 100000};
     int threads = qvl_pool_threads(compute->pool);
     for (;;) {
         double start = qvl_seconds();
@@ -194,6 +196,12 @@ double qvl_peak_flops(qvl_compute *compute, double *seconds) {
     double all = 0.0;
     for (int i = 0; i < threads; i++) all += job.flops[i];
     return all;
+}
+
+double qvl_attention_padding(const qvl_compute *compute, int64_t head_dim) {
+    if (!compute->tiles) return 1.0;
+    int64_t padded = qvl_ceil_div(head_dim, 32) * 32 + qvl_ceil_div(head_dim, 16) * 16;
+    return (double)padded / (double)(2 * head_dim);
 }
 
 /* ---- what needs no layout */

@@ -98,9 +98,16 @@ void qvl_attention(qvl_compute *compute, const qvl_heads *qkv, const qvl_segment
 
 /* ---- measuring */
 
-/* FLOPs done by all threads in some milliseconds of multiply-adds on registers, and the seconds they took: the rate
- * that products of this context cannot exceed. */
-double qvl_peak_flops(qvl_compute *compute, double *seconds);
+typedef enum qvl_peak {
+    QVL_PEAK_REGISTERS, /* multiply-adds on registers: the rate that products of this context cannot exceed */
+    QVL_PEAK_LOADED     /* with operands loaded from L1, where loads take time of their own; the same elsewhere */
+} qvl_peak;
+
+/* FLOPs done by all threads in some milliseconds of multiply-adds, and the seconds they took. */
+double qvl_peak_flops(qvl_compute *compute, qvl_peak peak, double *seconds);
+
+/* FLOPs that attention does for a useful one: tiles hold whole steps of 32 dimensions of q and k, and of 16 of v. */
+double qvl_attention_padding(const qvl_compute *compute, int64_t head_dim);
 
 /* ---- the rest */
 

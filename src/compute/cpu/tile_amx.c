@@ -232,20 +232,43 @@ static void attention(const qvl_tile_attention *a, int64_t tile, const qvl_tile_
         chunked_attention(a, tile, out, scratch, score_keys, add_values);
 }
 
-/* On numbers that are not all alike: the clock depends on the data. */
-static double multiply_adds(int64_t n) {
-    static _Thread_local uint16_t tiles[4][QVL_TILE] __attribute__((aligned(64)));
-    for (int i = 0; i < 4 * QVL_TILE; i++)
-        tiles[i / QVL_TILE][i % QVL_TILE] = (uint16_t)(0x3f00 + (i * 7919) % 256 + (i % 3 ? 0x8000 : 0));
+/* Numbers that are not all alike: the clock depends on the data. */
+static void fill_tiles(uint16_t *tiles, int count) {
+    for (int i = 0; i < count * QVL_TILE; i++)
+        tiles[i] = (uint16_t)(0x3f00 + (i * 7919) % 256 + (i % 3 ? 0x8000 : 0));
     barrier();
+}
+
+static double multiply_adds(int64_t n) {
+    static _Thread_local uint16_t tiles[4 * QVL_TILE] __attribute__((aligned(64)));
+    fill_tiles(tiles, 4);
     zero_sums();
-    _tile_loadd(4, tiles[0], 64);
-    _tile_loadd(5, tiles[1], 64);
-    _tile_loadd(6, tiles[2], 64);
-    _tile_loadd(7, tiles[3], 64);
+    _tile_loadd(4, tiles, 64);
+    _tile_loadd(5, tiles + QVL_TILE, 64);
+    _tile_loadd(6, tiles + 2 * QVL_TILE, 64);
+    _tile_loadd(7, tiles + 3 * QVL_TILE, 64);
     for (int64_t i = 0; i < n; i++) {
         _tile_dpbf16ps(0, 4, 6);
         _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    return 4.0 * 2 * 16 * 16 * 32 * (double)n;
+}
+
+/* Two by two tiles: the fewest loads that a multiply can have with eight registers. */
+static double loaded_multiply_adds(int64_t n) {
+    static _Thread_local uint16_t tiles[8 * QVL_TILE] __attribute__((aligned(64)));
+    fill_tiles(tiles, 8);
+    zero_sums();
+    for (int64_t i = 0; i < n; i++) {
+        const uint16_t *t = tiles + i % 2 * 4 * QVL_TILE;
+        _tile_loadd(4, t, 64);
+        _tile_loadd(6, t + QVL_TILE, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(7, t + 2 * QVL_TILE, 64);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_loadd(5, t + 3 * QVL_TILE, 64);
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
     }
@@ -261,6 +284,7 @@ const qvl_tile_kernels qvl_tile_kernels_amx = {
     .split = split_rows,
     .round = round_to_bf16,
     .multiply_adds = multiply_adds,
+    .loaded_multiply_adds = loaded_multiply_adds,
 };
 
 /* ---- the decoder's */

@@ -80,6 +80,8 @@ typedef struct qvl_tile_kernels {
     void (*round)(int64_t n, const float *x, uint16_t *out);
     /* n rounds of multiplies on registers alone, between begin and end; returns their FLOPs. */
     double (*multiply_adds)(int64_t n);
+    /* The same with every operand loaded from L1, as products must. NULL: loads go beside the multiplies. */
+    double (*loaded_multiply_adds)(int64_t n);
 } qvl_tile_kernels;
 
 #define QVL_TILE_SCRATCH (QVL_MAX_BLOCK_ROWS * QVL_MAX_BLOCK_PANELS * QVL_PANEL_COLUMNS * 4 + 65536)
