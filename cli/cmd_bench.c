@@ -187,6 +187,8 @@ static void add_kernels(cJSON *json, const bench *b) {
         cJSON_AddNumberToObject(entry, "seconds", k->seconds);
         cJSON_AddNumberToObject(entry, "tflop_per_second", 1e-12 * k->flops / k->seconds);
         cJSON_AddNumberToObject(entry, "peak_tflop_per_second", 1e-12 * k->peak);
+        cJSON_AddNumberToObject(entry, "share", k->share);
+        cJSON_AddNumberToObject(entry, "steady_runs", k->steady_runs);
         cJSON_AddItemToArray(kernels, entry);
     }
     cJSON_AddNumberToObject(json, "copy_bytes_per_second", b->copy_rate);
@@ -198,7 +200,7 @@ static void print_kernels(const bench *b) {
         const qvl_kernel_time *k = &b->kernels[i];
         double rate = k->flops / k->seconds;
         printf("%-38s%10.2f%10.4f%12.4f%7.1f%%\n", k->name, 1e3 * k->seconds, 1e-12 * rate, 1e-12 * k->peak,
-               100.0 * rate / k->peak);
+               100.0 * k->share);
     }
     printf("%-38s%10.1f GB/s read and written\n", "copying memory", 1e-9 * b->copy_rate);
 }

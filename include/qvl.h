@@ -723,6 +723,10 @@ typedef struct qvl_kernel_time {
     double seconds; /* median of the runs */
     double flops;   /* useful ones of one run */
     double peak;    /* FLOP/s of multiply-adds on registers, all threads, timed beside the runs; median */
+    /* Of the peak: the median of the steady runs, those between two peaks within a tenth of the best one (on a machine shared
+     * with others the pace changes between a run and its peak); seconds against peak if there is none. */
+    double share;
+    int32_t steady_runs;
 } qvl_kernel_time;
 
 #define QVL_MAX_KERNELS 16

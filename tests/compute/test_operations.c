@@ -321,9 +321,25 @@ static void test_pack_sources(void **state) {
     close_context(&c);
 }
 
+/* Heads of 72 are 96 dimensions of q and k and 80 of v to tiles. */
+static void test_ceilings(void **state) {
+    (void)state;
+    for (size_t m = 0; m < MODES; m++) {
+        context c = open_context(2, modes[m]);
+        const char *kernels = qvl_compute_kernels(c.compute);
+        bool tiles = strcmp(kernels, "avx512bf16") == 0 || strcmp(kernels, "amx") == 0;
+        double seconds, wanted = tiles ? 176.0 / 144.0 : 1.0;
+        assert_true(fabs(qvl_attention_padding(c.compute, 72) - wanted) < 1e-12);
+        assert_true(qvl_attention_padding(c.compute, 64) == 1.0);
+        assert_true(qvl_peak_flops(c.compute, QVL_PEAK_REGISTERS, &seconds) > 0 && seconds > 0);
+        assert_true(qvl_peak_flops(c.compute, QVL_PEAK_LOADED, &seconds) > 0 && seconds > 0);
+        close_context(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_products), cmocka_unit_test(test_attention),
                                        cmocka_unit_test(test_layer_norm_and_gather),
-                                       cmocka_unit_test(test_pack_sources)};
+                                       cmocka_unit_test(test_pack_sources), cmocka_unit_test(test_ceilings)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

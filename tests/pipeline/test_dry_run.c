@@ -68,6 +68,10 @@ static void work_of_videos_and_lists(void **state) {
     qvl_error error = {0};
     assert_int_equal(qvl_vision_work(model, &impossible, 1, &wrong, &error), QVL_ERROR_ARGUMENT);
     assert_true(wrong.total == 0);
+    double seconds = 0;
+    assert_int_equal(qvl_bench_floor(model, &impossible, 1, &seconds, &error), QVL_ERROR_ARGUMENT);
+    assert_int_equal(qvl_bench_floor(model, grids, 2, &seconds, &error), QVL_OK);
+    assert_true(seconds > 0);
     qvl_model_close(&model);
 }
 

@@ -44,7 +44,7 @@ PRODUCTS = {
 
 class KernelTime(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char * 64), ("seconds", ctypes.c_double), ("flops", ctypes.c_double),
-                ("peak", ctypes.c_double)]
+                ("peak", ctypes.c_double), ("share", ctypes.c_double), ("steady_runs", ctypes.c_int32)]
 
 
 def qvl_products(model, rows):
