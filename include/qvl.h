@@ -740,7 +740,7 @@ QVL_API qvl_status qvl_bench_kernels(const qvl_model *model, int64_t rows, int32
 
 /* *seconds: what the tower would take for these grids if its products and its attention ran at the rate of
  * multiply-adds that load their operands from the nearest cache (timed for some milliseconds on all threads; heads padded to
- * whole tiles where the kernels have tiles) and all else were free. No tower on this machine is as fast. */
+ * whole tiles where the kernels have tiles) and all else were free. */
 QVL_API qvl_status qvl_bench_floor(const qvl_model *model, const qvl_grid *grids, size_t grid_count,
                                    double *seconds, qvl_error *error);
 
