@@ -101,9 +101,9 @@ INLINE void store_sums(float *sums) {
 }
 
 /* Adds `steps` steps to the six tiles. Meanwhile each step writes a row of the block before, fetches `lines` lines
- * of the next weights, and the row of the stream that this block's sums will go to (NULL: none). */
+ * of the next weights, and what a row of this block will be written to (fetch; NULL: nothing), from `row` on. */
 INLINE void multiply_block(qvl_epilogue kind, const uint16_t *a, const uint16_t *b, int64_t steps, pending_rows *w,
-                           const char *next, int lines, const float *stream, int64_t stream_row) {
+                           const char *next, int lines, const panel_finish *fetch, int64_t row) {
     for (int64_t step = 0; step < steps; step++, a += 2 * QVL_TILE, b += 3 * QVL_TILE) {
         _tile_loadd(6, a, 64);
         _tile_loadd(7, b, 64);
@@ -118,8 +118,7 @@ INLINE void multiply_block(qvl_epilogue kind, const uint16_t *a, const uint16_t 
         _tile_dpbf16ps(4, 6, 7);
         _tile_loadd(7, b, 64);
         for (int i = 0; i < lines; i++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
-        if (stream && step < 32)
-            for (int i = 0; i < 3; i++) __builtin_prefetch(stream + step * stream_row + 16 * i, 1);
+        if (fetch && step < 32) fetch_row(kind, fetch, row + step);
         finish_next(kind, w);
         _tile_dpbf16ps(3, 6, 7);
     }
@@ -146,10 +145,8 @@ INLINE void product_of_kind(qvl_epilogue kind, const qvl_tile_product *p, int64_
                     load_sums(sums);
                 else
                     zero_sums();
-                const float *stream = NULL;
-                if (last && p->stream) stream = stream_at(p, first_row + 32 * r, f.column);
-                multiply_block(kind, a, b, steps, &waiting, next + r * steps * lines * 64, lines, stream,
-                               p->stream_stride);
+                multiply_block(kind, a, b, steps, &waiting, next + r * steps * lines * 64, lines, last ? &f : NULL,
+                               first_row + 32 * r);
                 finish_rest(kind, &waiting);
                 store_sums(sums);
                 barrier();

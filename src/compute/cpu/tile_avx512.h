@@ -102,6 +102,23 @@ INLINE void finish_to_stream(const panel_finish *f, bool add, const float *sums,
     }
 }
 
+/* Where the step of 32 columns that holds `column` begins in a row of an operand of `steps` steps; the next step begins
+ * two tiles on. */
+INLINE uint16_t *operand_at(uint16_t *data, int64_t steps, int64_t row, int64_t column) {
+    return data + ((row / 32 * steps + column / 32) * 2 + row % 32 / 16) * QVL_TILE + row % 16 * 32;
+}
+
+/* Fetches what finish_row will write, before it does: other rows' work hides the wait. */
+INLINE void fetch_row(qvl_epilogue kind, const panel_finish *f, int64_t row) {
+    if (kind == QVL_EPILOGUE_STORE || kind == QVL_EPILOGUE_ADD) {
+        const float *out = stream_at(f->p, row, f->column);
+        for (int j = 0; j < 3; j++) __builtin_prefetch(out + 16 * j, 1);
+    } else {
+        const uint16_t *out = operand_at(f->p->operand, f->p->operand_steps, row, f->column);
+        for (int j = 0; j < 2; j++) __builtin_prefetch(out + j * 2 * QVL_TILE, 1);
+    }
+}
+
 /* Columns of the panel beyond n have no bias and no weights: they become the operand's zeros. */
 INLINE void finish_to_operand(const panel_finish *f, bool tanh_form, const float *sums, int64_t row) {
     v16 v[3];
@@ -109,9 +126,8 @@ INLINE void finish_to_operand(const panel_finish *f, bool tanh_form, const float
         v[j] = v16_add(v16_load(sums + j * 512), f->bias[j]);
         v[j] = tanh_form ? fast_gelu_tanh(v[j]) : fast_gelu_erf(v[j]);
     }
-    int64_t step = f->column / 32, steps = f->p->operand_steps;
-    uint16_t *out = f->p->operand + ((row / 32 * steps + step) * 2 + row % 32 / 16) * QVL_TILE + row % 16 * 32;
-    bool more = step + 1 < steps;
+    uint16_t *out = operand_at(f->p->operand, f->p->operand_steps, row, f->column);
+    bool more = f->column / 32 + 1 < f->p->operand_steps;
     if (f->column % 32 == 0) {
         store_bf16_32(out, v[0], v[1]);
         if (more) store_bf16_16(out + 2 * QVL_TILE, v[2]);
@@ -174,63 +190,129 @@ INLINE void some_numerators(const float *scores, int64_t count, v16 top, v16 *su
 
 /* ---- from rows to tiles */
 
-/* x rotated and scaled, as bf16 to out; returns the sum of squares. */
-INLINE float rotate_row(const float *x, const float *cosine, const float *sine, int64_t half, float factor,
-                        uint16_t *out) {
-    v16 squares = v16_set(0.0f), f = v16_set(factor);
-    for (int64_t m = 0; m < half; m += 16) {
-        m16 mask = m16_first(half - m < 16 ? (int)(half - m) : 16);
-        v16 a = v16_load_mask(x + m, mask), b = v16_load_mask(x + half + m, mask);
-        v16 c = v16_load_mask(cosine + m, mask), s = v16_load_mask(sine + m, mask);
-        v16 low = v16_mul(v16_sub(v16_mul(a, c), v16_mul(b, s)), f);
-        v16 high = v16_mul(v16_add(v16_mul(b, c), v16_mul(a, s)), f);
-        squares = v16_fma(high, high, v16_fma(low, low, squares));
-        _mm256_mask_storeu_epi16(out + m, mask, (__m256i)_mm512_cvtneps_pbh(low));
-        _mm256_mask_storeu_epi16(out + half + m, mask, (__m256i)_mm512_cvtneps_pbh(high));
-    }
-    return v16_sum(squares);
+/* x[at..]; at may be negative where the mask leaves out the lanes before x. */
+INLINE v16 load_lanes(const float *x, int64_t at, m16 mask) {
+    return v16_load_mask((const float *)((uintptr_t)x + (uintptr_t)at * sizeof *x), mask);
 }
 
-INLINE void round_row(const float *x, int64_t n, uint16_t *out) {
-    for (int64_t i = 0; i < n; i += 16) {
-        m16 mask = m16_first(n - i < 16 ? (int)(n - i) : 16);
-        _mm256_mask_storeu_epi16(out + i, mask, (__m256i)_mm512_cvtneps_pbh(v16_load_mask(x + i, mask)));
-    }
+/* How 16 dimensions of a head of `dim` rotate: lanes of its first half pair with lanes half a head behind, the others with
+ * lanes half a head before. */
+typedef struct rotation {
+    int64_t at, half;
+    m16 inside, low, high;
+} rotation;
+
+INLINE rotation rotation_at(int64_t at, int64_t dim) {
+    int64_t half = dim / 2, left = dim - at, low = half - at;
+    rotation r = {.at = at, .half = half};
+    r.inside = m16_first(left < 0 ? 0 : left < 16 ? (int)left : 16);
+    r.low = m16_first(low < 0 ? 0 : low < 16 ? (int)low : 16);
+    r.high = (m16)(r.inside & ~r.low);
+    return r;
 }
 
-/* 16 rows of bf16, ld elements apart (a multiple of 32), to pairs of columns x rows: a right tile per 32 columns. */
-INLINE void pairs_to_tile(const uint16_t *rows, int64_t ld, v16 pairs[16]) {
-    for (int i = 0; i < 16; i++) pairs[i] = v16_load((const float *)(const void *)(rows + i * ld));
+/* Lanes of the first half from x[first..], the others from x[at - half..]. */
+INLINE v16 load_halves(const rotation *r, const float *x, int64_t first) {
+    if (!r->high) return load_lanes(x, first, r->low);
+    v16 others = load_lanes(x, r->at - r->half, r->high);
+    return r->low ? _mm512_or_ps(load_lanes(x, first, r->low), others) : others;
+}
+
+/* x cosine + partner (-sine or sine): the roundings of qvl_rotate. */
+INLINE v16 rotate(const rotation *r, const float *x, v16 cosine, v16 sine) {
+    v16 partner = load_halves(r, x, r->at + r->half);
+    return v16_add(v16_mul(load_lanes(x, r->at, r->inside), cosine), v16_mul(partner, sine));
+}
+
+/* Row i of q, k or v as bf16, 32 dimensions a time to row i of a left tile. Returns squares of q and k. */
+INLINE v16 split_row(const qvl_tile_split *s, qvl_qkv_part part, int64_t dim, int64_t i, uint16_t *tiles) {
+    const float *x = s->rows + i * s->row_stride, *cosine = s->cosine + i * (dim / 2),
+                *sine = s->sine + i * (dim / 2);
+    v16 squares = v16_set(0.0f);
+    for (int64_t step = 0; step < (dim + 31) / 32; step++) {
+        v16 y[2];
+        for (int h = 0; h < 2; h++) {
+            rotation r = rotation_at(step * 32 + h * 16, dim);
+            if (part == QVL_PART_V) {
+                y[h] = load_lanes(x, r.at, r.inside);
+                if (dim % 16 && r.at == dim / 16 * 16) /* one, behind the last dimension */
+                    y[h] = _mm512_mask_mov_ps(y[h], (m16)(1u << dim % 16), v16_set(1.0f));
+                continue;
+            }
+            v16 c = load_halves(&r, cosine, r.at), sn = load_halves(&r, sine, r.at);
+            y[h] = rotate(&r, x, c, _mm512_mask_xor_ps(sn, r.low, sn, v16_set(-0.0f)));
+            if (part == QVL_PART_Q) y[h] = v16_mul(y[h], v16_set(s->factor));
+            squares = v16_fma(y[h], y[h], squares);
+        }
+        store_bf16_32(tiles + step * QVL_TILE + i * 32, y[0], y[1]);
+        if (part != QVL_PART_V) __builtin_prefetch(s->next + step * QVL_TILE + i * 32, 1);
+    }
+    for (int64_t t = 0; part == QVL_PART_V && t < (dim + 15) / 16; t++)
+        __builtin_prefetch(s->next + t * QVL_TILE + i * 32, 1);
+    return squares;
+}
+
+/* The largest sum of 16 vectors' lanes; NaN if there is one. */
+INLINE float largest_sum(v16 of[16]) {
+    v16 sums = sums_of_16(of);
+    return _mm512_cmp_ps_mask(sums, sums, _CMP_UNORD_Q) ? NAN : _mm512_reduce_max_ps(sums);
+}
+
+/* A left tile, rows x pairs of columns, to pairs of columns x rows: a right tile. */
+INLINE void turn_tile(const uint16_t *rows, v16 pairs[16]) {
+    for (int i = 0; i < 16; i++) pairs[i] = v16_load((const float *)(const void *)(rows + i * 32));
     transpose_16(pairs);
 }
 
-static void split_rows(const qvl_tile_split *s, int64_t count, float norms[2], float *scratch) {
-    int64_t steps = (s->head_dim + 31) / 32, ld = steps * 32, half = s->head_dim / 2;
-    uint16_t *q = (uint16_t *)scratch, *k = q + 16 * ld, *v = k + 16 * ld;
-    memset(q, 0, (size_t)(3 * 16 * ld) * sizeof *q);
-    for (int64_t i = 0; i < count; i++) {
-        const float *c = s->cosine + i * half, *sn = s->sine + i * half;
-        int64_t at = i * s->row_stride;
-        norms[0] = qvl_larger_or_nan(norms[0], rotate_row(s->rows[0] + at, c, sn, half, s->factor, q + i * ld));
-        norms[1] = qvl_larger_or_nan(norms[1], rotate_row(s->rows[1] + at, c, sn, half, 1.0f, k + i * ld));
-        round_row(s->rows[2] + at, s->head_dim, v + i * ld);
-        if (s->head_dim % 16) v[i * ld + s->head_dim] = 0x3f80; /* one */
+/* Pairs of dimensions x 16 keys to value rows: 16 keys of one dimension. */
+INLINE void store_values_of(const v16 pairs[16], int64_t step, int64_t dims, uint16_t *v) {
+    for (int p = 0; p < 16 && step * 32 + 2 * p < dims; p++) {
+        uint16_t *out = v + (step * 2 + p / 8) * QVL_TILE + p % 8 * 2 * 32;
+        __m512i both = _mm512_castps_si512(pairs[p]);
+        _mm256_storeu_si256((__m256i *)(void *)out, _mm512_cvtepi32_epi16(both));
+        _mm256_storeu_si256((__m256i *)(void *)(out + 32), _mm512_cvtepi32_epi16(_mm512_srli_epi32(both, 16)));
     }
-    for (int64_t step = 0; step < steps; step++) {
+}
+
+INLINE float split_head(const qvl_tile_split *s, qvl_qkv_part part, int64_t dim, int64_t count, float *scratch) {
+    const int64_t steps = (dim + 31) / 32;
+    uint16_t *tiles = part == QVL_PART_K ? s->out : (uint16_t *)scratch;
+    v16 squares[16];
+    for (int64_t i = 0; i < 16; i++) {
+        squares[i] = v16_set(0.0f);
+        if (i < count)
+            squares[i] = split_row(s, part, dim, i, tiles);
+        else
+            for (int64_t step = 0; step < steps; step++) memset(tiles + step * QVL_TILE + i * 32, 0, 64);
+    }
+    for (int64_t step = 0; step < steps && part != QVL_PART_K; step++) {
         v16 pairs[16];
-        pairs_to_tile(q + step * 32, ld, pairs);
-        for (int p = 0; p < 16; p++) v16_store((float *)(void *)(s->q + step * QVL_TILE + p * 32), pairs[p]);
-        for (int i = 0; i < 16; i++)
-            memcpy(s->k + step * QVL_TILE + i * 32, k + i * ld + step * 32, 32 * sizeof *k);
-        pairs_to_tile(v + step * 32, ld, pairs);
-        int64_t dims = (s->head_dim + 15) / 16 * 16 - step * 32;
-        for (int p = 0; p < 16 && 2 * p < dims; p++) { /* value rows: 16 keys of one dimension */
-            uint16_t *out = s->v + (step * 2 + p / 8) * QVL_TILE + p % 8 * 2 * 32;
-            __m512i both = _mm512_castps_si512(pairs[p]);
-            _mm256_storeu_si256((__m256i *)(void *)out, _mm512_cvtepi32_epi16(both));
-            _mm256_storeu_si256((__m256i *)(void *)(out + 32), _mm512_cvtepi32_epi16(_mm512_srli_epi32(both, 16)));
-        }
+        turn_tile(tiles + step * QVL_TILE, pairs);
+        if (part == QVL_PART_V)
+            store_values_of(pairs, step, (dim + 15) / 16 * 16, s->out);
+        else
+            for (int p = 0; p < 16; p++) v16_store((float *)(void *)(s->out + step * QVL_TILE + p * 32), pairs[p]);
     }
+    return part == QVL_PART_V ? 0.0f : largest_sum(squares);
+}
+
+INLINE float split_part(const qvl_tile_split *s, int64_t dim, int64_t count, float *scratch) {
+    switch (s->part) {
+    case QVL_PART_Q:
+        return split_head(s, QVL_PART_Q, dim, count, scratch);
+    case QVL_PART_K:
+        return split_head(s, QVL_PART_K, dim, count, scratch);
+    case QVL_PART_V:
+        break;
+    }
+    return split_head(s, QVL_PART_V, dim, count, scratch);
+}
+
+/* The published towers' widths are constants, so that masks and loops are. */
+static float split_rows(const qvl_tile_split *s, int64_t count, float *scratch) {
+    if (s->head_dim == 72) return split_part(s, 72, count, scratch);
+    if (s->head_dim == 64) return split_part(s, 64, count, scratch);
+    return split_part(s, s->head_dim, count, scratch);
 }
 
 /* Two rows to one of pairs, rounded. */
@@ -267,12 +349,10 @@ INLINE void put_queries(const float *values, v16 scale, int64_t head_dim, const 
                            : v16_set(0.0f);
         }
         transpose_16(pairs);
-        int64_t left = head_dim - d, step = (out->column + d) / 32;
+        int64_t left = head_dim - d;
         __mmask32 all = left < 32 ? (1u << left) - 1u : 0xffffffffu;
         for (int64_t i = 0; i < out->count; i++) {
-            int64_t row = out->row + i;
-            uint16_t *to = out->data + ((row / 32 * out->steps + step) * 2 + row % 32 / 16) * QVL_TILE +
-                           row % 16 * 32 + inside;
+            uint16_t *to = operand_at(out->data, out->steps, out->row + i, out->column + d) + inside;
             __mmask32 here = all & (0xffffffffu >> inside); /* the others begin the next step */
             _mm512_mask_storeu_epi16((void *)to, here, _mm512_castps_si512(pairs[i]));
             if (all != here)

@@ -19,12 +19,15 @@ INLINE __m512bh load_pairs(const uint16_t *p) {
 
 /* ---- products */
 
-/* sums[3][.][16] of 8 rows = or += 8 rows of left tiles x 3 right tiles, over `steps`. */
-INLINE void multiply_8x48(const uint16_t *a, const uint16_t *b, int64_t steps, bool add, float *sums) {
+/* sums[3][.][16] of 8 rows = or += 8 rows of left tiles x 3 right tiles, over `steps`. Each step fetches `lines` lines of
+ * the next weights. */
+INLINE void multiply_8x48(const uint16_t *a, const uint16_t *b, int64_t steps, bool add, float *sums,
+                          const char *next, int64_t lines) {
     v16 s[8][3];
     for (int i = 0; i < 8; i++)
         for (int j = 0; j < 3; j++) s[i][j] = add ? v16_load(sums + j * 512 + i * 16) : v16_set(0.0f);
-    for (int64_t step = 0; step < steps; step++, a += 2 * QVL_TILE, b += 3 * QVL_TILE)
+    for (int64_t step = 0; step < steps; step++, a += 2 * QVL_TILE, b += 3 * QVL_TILE) {
+        for (int64_t i = 0; i < lines; i++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
         for (int pair = 0; pair < 16; pair++) {
             __m512bh bj[3];
             for (int j = 0; j < 3; j++) bj[j] = load_pairs(b + j * QVL_TILE + pair * 32);
@@ -33,25 +36,29 @@ INLINE void multiply_8x48(const uint16_t *a, const uint16_t *b, int64_t steps, b
                 for (int j = 0; j < 3; j++) s[i][j] = _mm512_dpbf16_ps(s[i][j], ai, bj[j]);
             }
         }
+    }
     for (int i = 0; i < 8; i++)
         for (int j = 0; j < 3; j++) v16_store(sums + j * 512 + i * 16, s[i][j]);
 }
 
 static void product(const qvl_tile_product *p, int64_t first_row, int64_t rows, int64_t first_panel,
                     int64_t panels, float *scratch) {
-    int64_t row_panels = (rows + 31) / 32;
+    int64_t row_panels = (rows + 31) / 32, lines = (48 + (rows + 7) / 8 - 1) / ((rows + 7) / 8);
     for (int64_t k = 0; k < p->steps; k += p->slice) {
         int64_t steps = p->steps - k < p->slice ? p->steps - k : p->slice;
         bool only = p->slice >= p->steps, last = k + p->slice >= p->steps;
         for (int64_t panel = 0; panel < panels; panel++) {
             const uint16_t *b = p->b + ((first_panel + panel) * p->steps + k) * 3 * QVL_TILE;
+            const char *next = (const char *)(b + p->steps * 3 * QVL_TILE);
             panel_finish f = finish_of_panel(p, first_panel + panel);
             for (int64_t r = 0; r < row_panels; r++) {
                 const uint16_t *a = p->a + ((first_row / 32 + r) * p->steps + k) * 2 * QVL_TILE;
                 float *sums = scratch + (only ? 0 : (panel * row_panels + r) * BLOCK_FLOATS);
-                for (int i = 0; i < 32; i += 8)
-                    multiply_8x48(a + i / 16 * QVL_TILE + i % 16 * 32, b, steps, k > 0, sums + i * 16);
-                for (int i = 0; i < 32 && last; i++)
+                int64_t there = rows - 32 * r < 32 ? rows - 32 * r : 32;
+                for (int64_t i = 0; i < there; i += 8, next += steps * lines * 64)
+                    multiply_8x48(a + i / 16 * QVL_TILE + i % 16 * 32, b, steps, k > 0, sums + i * 16, next,
+                                  lines);
+                for (int64_t i = 0; i < there && last; i++)
                     finish_row(p->kind, &f, sums + i * 16, first_row + 32 * r + i);
             }
         }
@@ -126,21 +133,6 @@ const qvl_tile_kernels qvl_tile_kernels_avx512bf16 = {
 /* ---- the decoder's */
 
 #include "compute/cpu/decoder_tile.h"
-
-/* The sums of 16 vectors: of each ((0+2)+(1+3)) within quarters, then quarters (0+1)+(2+3). */
-INLINE v16 sums_of_16(v16 a[16]) {
-    for (int i = 0; i < 8; i++)
-        a[i] = v16_add(_mm512_unpacklo_ps(a[2 * i], a[2 * i + 1]), _mm512_unpackhi_ps(a[2 * i], a[2 * i + 1]));
-    for (int i = 0; i < 4; i++) {
-        __m512d low = _mm512_castps_pd(a[2 * i]), high = _mm512_castps_pd(a[2 * i + 1]);
-        a[i] = v16_add(_mm512_castpd_ps(_mm512_unpacklo_pd(low, high)),
-                       _mm512_castpd_ps(_mm512_unpackhi_pd(low, high)));
-    }
-    for (int i = 0; i < 2; i++)
-        a[i] = v16_add(_mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0x88),
-                       _mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0xdd));
-    return v16_add(_mm512_shuffle_f32x4(a[0], a[1], 0x88), _mm512_shuffle_f32x4(a[0], a[1], 0xdd));
-}
 
 /* Dot products run over 16 pairs of k side by side, whose sums are added at the end of a slice; slices are added in
  * order. A slice of eight rows of a and of six of w fits the first cache. */

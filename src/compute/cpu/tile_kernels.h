@@ -47,14 +47,17 @@ typedef struct qvl_tile_rows {
     int64_t steps, row, count, column;
 } qvl_tile_rows;
 
-/* One head of up to 16 rows of [q k v] floats on their way into tiles. */
+typedef enum qvl_qkv_part { QVL_PART_Q, QVL_PART_K, QVL_PART_V } qvl_qkv_part;
+
+/* One head of up to 16 rows of floats of q, k or v on their way into tiles. */
 typedef struct qvl_tile_split {
-    const float *rows[3]; /* q, k and v of the first row's head, rows row_stride apart */
+    qvl_qkv_part part;
+    const float *rows; /* the first row's head, rows row_stride apart */
     int64_t row_stride, head_dim;
-    const float *cosine, *sine; /* [rows, head_dim/2] */
+    const float *cosine, *sine; /* q, k: [rows, head_dim/2] */
     float factor;               /* of q, after its rotation */
-    uint16_t *q, *k;            /* dim_steps tiles each */
-    uint16_t *v;                /* column of the first key in the block's value tiles */
+    uint16_t *out;              /* q, k: dim_steps tiles; v: column of the first key in the block's value tiles */
+    const uint16_t *next;       /* what is written next, to be fetched meanwhile: may lie anywhere */
 } qvl_tile_split;
 
 /* NaN stays. */
@@ -73,9 +76,9 @@ typedef struct qvl_tile_kernels {
                     int64_t panels, float *scratch);
     /* Query tile `tile`, normalised. out->count: the queries that exist. scratch as above. */
     void (*attention)(const qvl_tile_attention *a, int64_t tile, const qvl_tile_rows *out, float *scratch);
-    /* Rotates, rounds and lays out `count` rows; the rest of the 16 becomes zeros. norms: raised to the largest |q|^2
-     * and |k|^2 before rounding, NaN if there is one. scratch as above. */
-    void (*split)(const qvl_tile_split *s, int64_t count, float norms[2], float *scratch);
+    /* Rotates (q, k), rounds and lays out `count` rows; the rest of the 16 becomes zeros. Returns the largest |q|^2 or
+     * |k|^2 before rounding, NaN if there is one; of v 0. scratch as above. */
+    float (*split)(const qvl_tile_split *s, int64_t count, float *scratch);
     /* 64-byte aligned x[n], n a multiple of 16, to bf16. */
     void (*round)(int64_t n, const float *x, uint16_t *out);
     /* n rounds of multiplies on registers alone, between begin and end; returns their FLOPs. */

@@ -123,4 +123,19 @@ V16 void transpose_16(v16 a[16]) {
     }
 }
 
+/* The sums of 16 vectors: of each ((0+2)+(1+3)) within quarters, then quarters (0+1)+(2+3). */
+V16 v16 sums_of_16(v16 a[16]) {
+    for (int i = 0; i < 8; i++)
+        a[i] = v16_add(_mm512_unpacklo_ps(a[2 * i], a[2 * i + 1]), _mm512_unpackhi_ps(a[2 * i], a[2 * i + 1]));
+    for (int i = 0; i < 4; i++) {
+        __m512d low = _mm512_castps_pd(a[2 * i]), high = _mm512_castps_pd(a[2 * i + 1]);
+        a[i] = v16_add(_mm512_castpd_ps(_mm512_unpacklo_pd(low, high)),
+                       _mm512_castpd_ps(_mm512_unpackhi_pd(low, high)));
+    }
+    for (int i = 0; i < 2; i++)
+        a[i] = v16_add(_mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0x88),
+                       _mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0xdd));
+    return v16_add(_mm512_shuffle_f32x4(a[0], a[1], 0x88), _mm512_shuffle_f32x4(a[0], a[1], 0xdd));
+}
+
 #endif

@@ -51,8 +51,8 @@ size_t qvl_tile_heads_bytes(int64_t rows, int64_t heads, int64_t head_dim, const
 
 /* ---- q, k and v: a product whose block is rotated and laid out while it lies in L2
  *
- * A task is a chunk of rows and a group of heads. It makes the panels of columns that hold the group's q, k and v (those at
- * the seams hold neighbours' columns too) and then lays out the blocks of rows that begin in the chunk. The last of them
+ * A task is a chunk of rows and a group of heads. For q, then k, then v it makes the panels of columns that hold the group's (those
+ * at the seams hold neighbours' columns too) and lays out the blocks of rows that begin in the chunk. The last of them
  * may reach into the next chunk's rows, which are then multiplied twice. */
 
 #define GROUP_COLUMNS 192 /* wide enough that seams cost little */
@@ -66,50 +66,39 @@ typedef struct split_job {
     const qvl_heads *heads;
     heads_layout layout;
     int64_t group, groups;
-    int64_t stride; /* floats between the rows of q, k or v */
-    float *rows;    /* [workers][3][QVL_MAX_BLOCK_ROWS][stride] */
+    int64_t stride; /* floats between rows */
+    float *rows;    /* [workers][QVL_MAX_BLOCK_ROWS][stride] */
 } split_job;
 
-/* Where the f32 columns of a group's q, k and v lie: each part from its first panel on. */
-typedef struct qkv_part {
+/* The f32 columns of a group's q, k or v, from their first panel on, and the rows that they are of. */
+typedef struct part_rows {
+    qvl_qkv_part part;
     float *rows;
-    int64_t first_panel, panels;
-} qkv_part;
-
-static qkv_part part_of(const split_job *job, int which, int64_t group, int worker) {
-    int64_t width = job->heads->heads * job->heads->head_dim;
-    int64_t first = which * width + group * job->group * job->heads->head_dim;
-    int64_t end = qvl_min_i64(first + job->group * job->heads->head_dim, (which + 1) * width);
-    int64_t panel = first / QVL_PANEL_COLUMNS;
-    return (qkv_part){job->rows + (worker * 3 + which) * QVL_MAX_BLOCK_ROWS * job->stride, panel,
-                      qvl_ceil_div(end, QVL_PANEL_COLUMNS) - panel};
-}
+    int64_t first_row, first_column;
+} part_rows;
 
 /* One head of a block of rows start..end. */
-static void split_head(const split_job *job, const qkv_part parts[3], int64_t first_row, int64_t block,
-                       int64_t head, int64_t start, int64_t end, float *scratch) {
+static void split_head(const split_job *job, const part_rows *from, int64_t block, int64_t head, int64_t start,
+                       int64_t end, float *scratch) {
     const heads_layout *l = &job->layout;
     int64_t hd = job->heads->head_dim, width = job->heads->heads * hd, at = head * l->blocks + block;
-    float *norms = l->norms + 2 * at;
-    norms[0] = norms[1] = 0.0f;
+    qvl_tile_split s = {
+        .part = from->part, .row_stride = job->stride, .head_dim = hd, .factor = job->heads->scale * QVL_LOG2E};
+    float norm = 0.0f;
     for (int64_t i = 0; i < BLOCK; i += 16) {
         int64_t row = start + i, count = row >= end ? 0 : qvl_min_i64(16, end - row);
-        const float *rows[3];
-        for (int p = 0; p < 3; p++) {
-            int64_t column = p * width + head * hd - parts[p].first_panel * QVL_PANEL_COLUMNS;
-            rows[p] = parts[p].rows + ((row - first_row) * job->stride + column);
-        }
-        qvl_tile_split s = {.rows = {rows[0], rows[1], rows[2]},
-                            .row_stride = job->stride,
-                            .head_dim = hd,
-                            .cosine = job->cosine + row * (hd / 2),
-                            .sine = job->sine + row * (hd / 2),
-                            .factor = job->heads->scale * QVL_LOG2E,
-                            .q = l->q + at * l->qk_block + i / 16 * l->dim_steps * QVL_TILE,
-                            .k = l->k + at * l->qk_block + i / 16 * l->dim_steps * QVL_TILE,
-                            .v = l->v + at * l->v_block + i};
-        job->compute->tiles->split(&s, count, norms, scratch);
+        s.rows = from->rows +
+                 ((row - from->first_row) * job->stride + from->part * width + head * hd - from->first_column);
+        s.cosine = job->cosine + row * (hd / 2);
+        s.sine = job->sine + row * (hd / 2);
+        int64_t tiles = at * l->qk_block + i / 16 * l->dim_steps * QVL_TILE;
+        s.out = s.part == QVL_PART_Q   ? l->q + tiles
+                : s.part == QVL_PART_K ? l->k + tiles
+                                       : l->v + at * l->v_block + i;
+        s.next = s.out + (s.part == QVL_PART_V ? l->v_block : l->dim_steps * QVL_TILE);
+        norm = qvl_larger_or_nan(norm, job->compute->tiles->split(&s, count, scratch));
     }
+    if (s.part != QVL_PART_V) l->norms[2 * at + s.part] = norm;
 }
 
 /* The first row at or behind `row` where a block begins; all rows if there is none. */
@@ -119,34 +108,43 @@ static int64_t next_block(const qvl_segments *segments, int64_t row) {
     return qvl_min_i64(start + qvl_ceil_div(row - start, BLOCK) * BLOCK, segments->start[s + 1]);
 }
 
-static void split_chunk(void *user, int64_t task, int worker) {
-    const split_job *job = user;
-    const qvl_tile_kernels *tiles = job->compute->tiles;
-    int64_t group = task % job->groups, first_row = task / job->groups * CHUNK_ROWS;
-    int64_t row = next_block(job->segments, first_row);
-    int64_t end = next_block(job->segments, qvl_min_i64(first_row + CHUNK_ROWS, job->product.rows));
-    if (row >= end) return;
-    float *scratch = qvl_pool_scratch(job->compute->pool, worker);
-    qkv_part parts[3];
-    tiles->begin();
-    for (int p = 0; p < 3; p++) {
-        parts[p] = part_of(job, p, group, worker);
-        qvl_tile_product product = job->product;
-        product.stream = parts[p].rows;
-        product.first_row = first_row;
-        product.first_column = parts[p].first_panel * QVL_PANEL_COLUMNS;
-        tiles->product(&product, first_row, end - first_row, parts[p].first_panel, parts[p].panels, scratch);
-    }
-    tiles->end();
-    int64_t last_head = qvl_min_i64((group + 1) * job->group, job->heads->heads);
+/* One head of the blocks of rows row..end, which lie one behind the other. */
+static void split_blocks(const split_job *job, const part_rows *from, int64_t head, int64_t row, int64_t end,
+                         float *scratch) {
     while (row < end) {
         int64_t s = qvl_segment_of_row(job->segments, row), start = job->segments->start[s];
         int64_t block = qvl_segment_unit(job->segments, s, BLOCK) + (row - start) / BLOCK;
         int64_t next = qvl_min_i64(row + BLOCK, job->segments->start[s + 1]);
-        for (int64_t head = group * job->group; head < last_head; head++)
-            split_head(job, parts, first_row, block, head, row, next, scratch);
+        split_head(job, from, block, head, row, next, scratch);
         row = next;
     }
+}
+
+static void split_chunk(void *user, int64_t task, int worker) {
+    const split_job *job = user;
+    const qvl_tile_kernels *tiles = job->compute->tiles;
+    int64_t first = task % job->groups * job->group, last = qvl_min_i64(first + job->group, job->heads->heads);
+    int64_t hd = job->heads->head_dim, width = job->heads->heads * hd;
+    part_rows from = {.rows = job->rows + worker * QVL_MAX_BLOCK_ROWS * job->stride,
+                      .first_row = task / job->groups * CHUNK_ROWS};
+    int64_t row = next_block(job->segments, from.first_row);
+    int64_t end = next_block(job->segments, qvl_min_i64(from.first_row + CHUNK_ROWS, job->product.rows));
+    if (row >= end) return;
+    float *scratch = qvl_pool_scratch(job->compute->pool, worker);
+    tiles->begin();
+    for (int part = QVL_PART_Q; part <= QVL_PART_V; part++) {
+        int64_t panel = (part * width + first * hd) / QVL_PANEL_COLUMNS;
+        int64_t panels = qvl_ceil_div(part * width + last * hd, QVL_PANEL_COLUMNS) - panel;
+        from.part = (qvl_qkv_part)part;
+        from.first_column = panel * QVL_PANEL_COLUMNS;
+        qvl_tile_product product = job->product;
+        product.stream = from.rows;
+        product.first_row = from.first_row;
+        product.first_column = from.first_column;
+        tiles->product(&product, from.first_row, end - from.first_row, panel, panels, scratch);
+        for (int64_t head = first; head < last; head++) split_blocks(job, &from, head, row, end, scratch);
+    }
+    tiles->end();
 }
 
 static int64_t heads_of_group(int64_t heads, int64_t head_dim) {
@@ -162,7 +160,7 @@ static int64_t group_stride(int64_t group, int64_t head_dim) {
 
 size_t qvl_tile_qkv_scratch(const qvl_compute *compute, int64_t rows, int64_t heads, int64_t head_dim) {
     (void)rows;
-    return (size_t)qvl_pool_threads(compute->pool) * 3 * QVL_MAX_BLOCK_ROWS *
+    return (size_t)qvl_pool_threads(compute->pool) * QVL_MAX_BLOCK_ROWS *
            (size_t)group_stride(heads_of_group(heads, head_dim), head_dim);
 }
 
