@@ -107,6 +107,7 @@ static void test_product(void **state) {
         fill(a, rows * lda);
         fill(b, k * ldb);
         bool add = random_bits() % 2;
+        qvl_ahead next = {random_bits() % 2 ? b : NULL, random_below(1 << 16)};
         int64_t shift = random_below(3);
         guarded want = make_guarded(rows * ldc, shift);
         fill(want.data, rows * ldc);
@@ -115,8 +116,8 @@ static void test_product(void **state) {
             memcpy(got.data, want.data, (size_t)(rows * ldc) * sizeof(float));
             guarded reference = make_guarded(rows * ldc, shift);
             memcpy(reference.data, want.data, (size_t)(rows * ldc) * sizeof(float));
-            qvl_kernels_scalar.product(rows, cols, k, a, lda, b, ldb, reference.data, ldc, add);
-            fast[i]->product(rows, cols, k, a, lda, b, ldb, got.data, ldc, add);
+            qvl_kernels_scalar.product(rows, cols, k, a, lda, b, ldb, reference.data, ldc, add, next);
+            fast[i]->product(rows, cols, k, a, lda, b, ldb, got.data, ldc, add, next);
             assert_same(&reference, &got, "product", fast[i], k);
             free(got.block);
             free(reference.block);

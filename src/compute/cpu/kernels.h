@@ -16,13 +16,20 @@ typedef enum qvl_epilogue {
     QVL_EPILOGUE_ERF
 } qvl_epilogue;
 
+/* Memory that is read next. */
+typedef struct qvl_ahead {
+    const void *from; /* NULL: nothing */
+    int64_t bytes;
+} qvl_ahead;
+
 typedef struct qvl_kernels {
     const char *name;
 
     /* c[rows, cols] = or += a[rows, k] b[k, cols], row strides lda, ldb, ldc; cols is 16 or 32.
-     * Each element: s = 0, then s = fma(a, b, s) for k ascending; then c = s, or c = c + s if add. */
+     * Each element: s = 0, then s = fma(a, b, s) for k ascending; then c = s, or c = c + s if add.
+     * next: fetched meanwhile. */
     void (*product)(int64_t rows, int64_t cols, int64_t k, const float *a, int64_t lda, const float *b,
-                    int64_t ldb, float *c, int64_t ldc, bool add);
+                    int64_t ldb, float *c, int64_t ldc, bool add, qvl_ahead next);
 
     /* v = c + bias; out = v | out = out + v | out = gelu(v). round: out is rounded to bf16. Any cols. */
     void (*finish)(qvl_epilogue kind, bool round, int64_t rows, int64_t cols, const float *c, int64_t ldc,

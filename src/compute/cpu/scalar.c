@@ -25,7 +25,8 @@ static float gelu_erf(float x) {
 }
 
 static void product(int64_t rows, int64_t cols, int64_t k, const float *a, int64_t lda, const float *b,
-                    int64_t ldb, float *c, int64_t ldc, bool add) {
+                    int64_t ldb, float *c, int64_t ldc, bool add, qvl_ahead next) {
+    (void)next;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++) {
             float s = 0.0f;

@@ -149,11 +149,14 @@ static void widen_bf16(int64_t n, const uint16_t *x, float *out) {
 /* ---- products: a tile of rows x vectors of c stays in registers over all of k */
 
 INLINE void product_tile(int rows, int vectors, int64_t k, const float *a, int64_t lda, const float *b,
-                         int64_t ldb, float *c, int64_t ldc, bool add) {
+                         int64_t ldb, float *c, int64_t ldc, bool add, qvl_ahead next) {
     v16 s[TILE_ROWS][TILE_VECTORS];
+    const char *from = next.from;
+    int64_t lines = from ? (next.bytes + 64 * k - 1) / (64 * k) : 0; /* for one of k */
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < vectors; j++) s[i][j] = v16_set(0.0f);
     for (int64_t l = 0; l < k; l++) {
+        for (int64_t i = 0; i < lines; i++, from += 64) __builtin_prefetch(from, 0, 2);
         v16 bl[TILE_VECTORS];
         for (int j = 0; j < vectors; j++) bl[j] = v16_load(b + l * ldb + 16 * j);
         for (int i = 0; i < rows; i++) {
@@ -168,15 +171,23 @@ INLINE void product_tile(int rows, int vectors, int64_t k, const float *a, int64
         }
 }
 
-/* Rows that do not fill a tile are taken in fours, twos (the delta rule of one token) or one by one. */
+/* Rows that do not fill a tile are taken in fours, twos (the delta rule of one token) or one by one. The first tile
+ * fetches what is next. */
 INLINE void product_columns(int vectors, int64_t rows, int64_t k, const float *a, int64_t lda, const float *b,
-                            int64_t ldb, float *c, int64_t ldc, bool add) {
+                            int64_t ldb, float *c, int64_t ldc, bool add, qvl_ahead next) {
+    const qvl_ahead none = {NULL, 0};
     int64_t i = 0;
+    if (next.from && rows >= TILE_ROWS) {
+        product_tile(TILE_ROWS, vectors, k, a, lda, b, ldb, c, ldc, add, next);
+        i = TILE_ROWS;
+    }
     for (; i + TILE_ROWS <= rows; i += TILE_ROWS)
-        product_tile(TILE_ROWS, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
-    for (; i + 4 <= rows; i += 4) product_tile(4, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
-    for (; i + 2 <= rows; i += 2) product_tile(2, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
-    for (; i < rows; i++) product_tile(1, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add);
+        product_tile(TILE_ROWS, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add, none);
+    for (; i + 4 <= rows; i += 4)
+        product_tile(4, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add, none);
+    for (; i + 2 <= rows; i += 2)
+        product_tile(2, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add, none);
+    for (; i < rows; i++) product_tile(1, vectors, k, a + i * lda, lda, b, ldb, c + i * ldc, ldc, add, none);
 }
 
 #define GATHERED_K 256
@@ -184,20 +195,29 @@ INLINE void product_columns(int vectors, int64_t rows, int64_t k, const float *a
 /* Columns that are half a cache line pair of b's rows fall into half of the sets of L1 and do not stay there: for many
  * rows they are laid side by side first. */
 INLINE void product_of_half_rows(int64_t rows, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
-                                 float *c, int64_t ldc, bool add) {
+                                 float *c, int64_t ldc, bool add, qvl_ahead next) {
     float columns[GATHERED_K * 16] __attribute__((aligned(64)));
     for (int64_t l = 0; l < k; l++) v16_store(columns + 16 * l, v16_load(b + l * ldb));
-    product_columns(1, rows, k, a, lda, columns, 16, c, ldc, add);
+    product_columns(1, rows, k, a, lda, columns, 16, c, ldc, add, next);
+}
+
+/* What the columns j.. of all have to fetch. */
+INLINE qvl_ahead share_of(qvl_ahead next, int64_t j, int64_t columns, int64_t all) {
+    int64_t bytes = next.bytes * columns / all;
+    return (qvl_ahead){next.from ? (const char *)next.from + j / columns * bytes : NULL, bytes};
 }
 
 static void product(int64_t rows, int64_t cols, int64_t k, const float *a, int64_t lda, const float *b,
-                    int64_t ldb, float *c, int64_t ldc, bool add) {
+                    int64_t ldb, float *c, int64_t ldc, bool add, qvl_ahead next) {
+    const int64_t wide = 16 * TILE_VECTORS;
     int64_t j = 0;
     bool gather = TILE_VECTORS == 1 && cols > 16 && k <= GATHERED_K && rows >= 8 * TILE_ROWS;
-    for (; gather && j < cols; j += 16) product_of_half_rows(rows, k, a, lda, b + j, ldb, c + j, ldc, add);
-    for (; j + 16 * TILE_VECTORS <= cols; j += 16 * TILE_VECTORS)
-        product_columns(TILE_VECTORS, rows, k, a, lda, b + j, ldb, c + j, ldc, add);
-    for (; j < cols; j += 16) product_columns(1, rows, k, a, lda, b + j, ldb, c + j, ldc, add);
+    for (; gather && j < cols; j += 16)
+        product_of_half_rows(rows, k, a, lda, b + j, ldb, c + j, ldc, add, share_of(next, j, 16, cols));
+    for (; j + wide <= cols; j += wide)
+        product_columns(TILE_VECTORS, rows, k, a, lda, b + j, ldb, c + j, ldc, add, share_of(next, j, wide, cols));
+    for (; j < cols; j += 16)
+        product_columns(1, rows, k, a, lda, b + j, ldb, c + j, ldc, add, share_of(next, j, 16, cols));
 }
 
 static double multiply_adds(int64_t n) {

@@ -147,7 +147,7 @@ static void tile_scores(const attention_job *job, const query_block *b, int64_t 
     const float *q = job->layout.q + b->head * job->layout.q_head + b->first * hd;
     for (int64_t j = 0; j < keys; j += QVL_PANEL)
         job->compute->kernels->product(b->rows, QVL_PANEL, hd, q, hd, b->panels + (key + j) * hd, QVL_PANEL,
-                                       scores + j, KEY_TILE, false);
+                                       scores + j, KEY_TILE, false, (qvl_ahead){0});
 }
 
 /* Folds a tile into the running maximum, sum and values of each row; scores become softmax numerators. A row whose
@@ -179,7 +179,7 @@ static void tile_values(const attention_job *job, const query_block *b, int64_t 
     for (int64_t j = 0; j < width;) {
         int64_t columns = width - j >= QVL_PANEL ? QVL_PANEL : 16;
         job->compute->kernels->product(b->rows, columns, keys, scores, KEY_TILE, v + j, width, values + j, width,
-                                       key > 0);
+                                       key > 0, (qvl_ahead){0});
         j += columns;
     }
 }

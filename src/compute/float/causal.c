@@ -175,7 +175,8 @@ static void attend_chunk(const causal_job *job, const block *b, int64_t chunk, f
     float *scores = scratch, *buffer = scores + QUERY_BLOCK * QVL_KV_PAGE;
     const float *k = chunk_floats(job, chunk, b->kv_head, buffer), *v = k + QVL_KV_PAGE * hd;
     for (int64_t j = 0; j < keys; j += QVL_PANEL)
-        kernels->product(b->count, QVL_PANEL, hd, b->q, hd, k + j * hd, QVL_PANEL, scores + j, QVL_KV_PAGE, false);
+        kernels->product(b->count, QVL_PANEL, hd, b->q, hd, k + j * hd, QVL_PANEL, scores + j, QVL_KV_PAGE, false,
+                         (qvl_ahead){0});
     for (int64_t i = 0; i < b->count; i++) {
         float *row = scores + i * QVL_KV_PAGE;
         int64_t seen = seen_by(job, b, i) - start;
@@ -191,7 +192,7 @@ static void attend_chunk(const causal_job *job, const block *b, int64_t chunk, f
     for (int64_t j = 0; j < width;) {
         int64_t columns = width - j >= QVL_PANEL ? QVL_PANEL : 16;
         kernels->product(b->count, columns, keys, scores, QVL_KV_PAGE, v + j, width, part->values + j, width,
-                         false);
+                         false, (qvl_ahead){0});
         j += columns;
     }
 }

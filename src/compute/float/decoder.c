@@ -72,7 +72,8 @@ static void project_panel(void *user, int64_t task, int worker) {
             const float *in = panel_rows(job, w, column, first, count, &ld, buffer);
             job->compute->decoder->interleave(count, in, ld, chunk);
         }
-        kernels->product(rows, QVL_PANEL, count, a + first, w->k, chunk, QVL_PANEL, sums, QVL_PANEL, first > 0);
+        kernels->product(rows, QVL_PANEL, count, a + first, w->k, chunk, QVL_PANEL, sums, QVL_PANEL, first > 0,
+                         (qvl_ahead){0});
     }
     kernels->finish(p->add ? QVL_EPILOGUE_ADD : QVL_EPILOGUE_STORE, false, rows,
                     qvl_min_i64(QVL_PANEL, w->n - column), sums, QVL_PANEL, no_bias,

@@ -97,7 +97,7 @@ static void multiply(const rule_job *job, int64_t rows, int64_t columns, int64_t
                      const float *b, int64_t ldb, float *c, int64_t ldc, bool add) {
     for (int64_t j = 0; j < columns;) {
         int64_t n = columns - j >= 32 ? 32 : 16;
-        job->compute->kernels->product(rows, n, k, a, lda, b + j, ldb, c + j, ldc, add);
+        job->compute->kernels->product(rows, n, k, a, lda, b + j, ldb, c + j, ldc, add, (qvl_ahead){0});
         j += n;
     }
 }

@@ -29,6 +29,13 @@ static const float *panel_chunk(const product_job *job, int64_t panel, int64_t f
     return buffer;
 }
 
+/* The packed rows first .. first+count of a panel. */
+static qvl_ahead packed_chunk(const product_job *job, int64_t panel, int64_t first, int64_t count) {
+    int64_t element = job->compute->round ? (int64_t)sizeof(uint16_t) : (int64_t)sizeof(float);
+    int64_t at = (panel * job->w->k + first) * QVL_PANEL * element;
+    return (qvl_ahead){(const char *)job->w->packed + at, count * QVL_PANEL * element};
+}
+
 static void product_block(void *user, int64_t task, int worker) {
     const product_job *job = user;
     const qvl_kernels *kernels = job->compute->kernels;
@@ -46,8 +53,10 @@ static void product_block(void *user, int64_t task, int worker) {
         int64_t chunk = k - first < K_CHUNK ? k - first : K_CHUNK;
         for (int64_t p = 0; p < panels; p++) {
             const float *b = panel_chunk(job, panel + p, first, chunk, buffer);
+            bool more = p + 1 < panels;
+            qvl_ahead next = packed_chunk(job, more ? panel + p + 1 : panel, more ? first : first + chunk, chunk);
             kernels->product(rows, QVL_PANEL, chunk, a + first, k, b, QVL_PANEL, sums + p * QVL_PANEL, ldc,
-                             first > 0);
+                             first > 0, next);
         }
     }
     kernels->finish(job->kind, job->round, rows, columns, sums, ldc, job->w->bias + column,
