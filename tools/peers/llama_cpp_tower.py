@@ -1,11 +1,14 @@
 """Times llama.cpp's vision tower (llama-cpp-python) beside qvl's, on the same sizes and threads, taking turns.
 
+    CMAKE_ARGS="-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON -DGGML_BMI2=ON -DGGML_AVX512=ON
+        -DGGML_AVX512_VBMI=ON -DGGML_AVX512_VNNI=ON -DGGML_AVX512_BF16=ON" pip install llama-cpp-python gguf
     python3 tools/peers/llama_cpp_tower.py [--qvl build/qvl] [--random-model build/random_model] [--threads 2]
         [--type F16|BF16|F32] [--runs 3] [SIZE ...]
 
 Needs llama-cpp-python (built from source: there are no wheels), gguf and numpy. Both run the tower of Qwen3.5-27B (27
-blocks of 1152) with random weights, from patch rows to features: qvl's own bench in bf16, and mtmd_encode_chunk of a GGUF
-file that this program writes. Prints medians and ratios.
+blocks of 1152) with random weights up to the features: qvl's own bench from patch rows, in f32 for F32 and else in
+bf16, and mtmd_encode_chunk of a GGUF file that this program writes, from the normalised picture. Prints medians and the
+median of the pairs' ratios.
 """
 
 import argparse
@@ -27,7 +30,7 @@ DEPTH, WIDTH, HEADS, INNER, OUT, PATCH, MERGE, GRID = 27, 1152, 16, 4304, 5120, 
 
 
 class TowerFile:
-    """A GGUF file of a tower with random weights, written tensor by tensor."""
+    """A GGUF file of a tower with random weights."""
 
     def __init__(self, path, kind):
         self.writer = gguf.GGUFWriter(path, "clip")
@@ -62,7 +65,8 @@ class TowerFile:
         self.keys()
         for name in "v.patch_embd.weight", "v.patch_embd.weight.1":
             weights = self.random.standard_normal((WIDTH, 3, PATCH, PATCH), dtype=numpy.float32) * 0.02
-            self.writer.add_tensor(name, weights)
+            f16 = self.kind == gguf.GGMLQuantizationType.F16  # as llama.cpp's converter has it
+            self.writer.add_tensor(name, weights.astype(numpy.float16) if f16 else weights)
         self.writer.add_tensor("v.patch_embd.bias", numpy.zeros(WIDTH, numpy.float32))
         table = self.random.standard_normal((GRID * GRID, WIDTH), dtype=numpy.float32) * 0.02
         self.writer.add_tensor("v.position_embd.weight", table)
@@ -143,10 +147,10 @@ class Tower:
         return time.perf_counter() - start
 
 
-def qvl_seconds(program, folder, side, threads):
+def qvl_seconds(program, folder, side, threads, dtype):
     out = subprocess.run(
-        [program, "bench", "-m", folder, f"{side}x{side}", "--runs", "1", "--threads", str(threads), "--json",
-         "--quiet"], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+        [program, "bench", "-m", folder, f"{side}x{side}", "--runs", "1", "--threads", str(threads), "--dtype", dtype,
+         "--json", "--quiet"], check=True, stdout=subprocess.PIPE, text=True).stdout
     result = json.loads(out)
     return result["kernels"], result["sizes"][0]["tower_seconds"]
 
@@ -164,13 +168,15 @@ def main():
         folder = str(Path(scratch) / "model")
         subprocess.run([arguments.random_model, "--shape", SHAPE, folder], check=True)
         tower = Tower(scratch, arguments.type, arguments.threads)
-        print(f"llama-cpp-python {llama_cpp.__version__}, {arguments.type} weights, {arguments.threads} threads")
+        dtype = "f32" if arguments.type == "F32" else "bf16"
+        print(f"llama-cpp-python {llama_cpp.__version__}, {arguments.type} weights, qvl in {dtype}, "
+              f"{arguments.threads} threads")
         for side in arguments.sizes:
             chunk = tower.chunk(side)
             tower.seconds(chunk)
             pairs = []
             for _ in range(arguments.runs):
-                kernels, ours = qvl_seconds(arguments.qvl, folder, side, arguments.threads)
+                kernels, ours = qvl_seconds(arguments.qvl, folder, side, arguments.threads, dtype)
                 pairs.append((tower.seconds(chunk), ours))
             theirs, ours = (statistics.median(column) for column in zip(*pairs))
             ratio = statistics.median(a / b for a, b in pairs)

@@ -27,7 +27,7 @@ typedef struct qvl_kernels {
 
     /* c[rows, cols] = or += a[rows, k] b[k, cols], row strides lda, ldb, ldc; cols is 16 or 32.
      * Each element: s = 0, then s = fma(a, b, s) for k ascending; then c = s, or c = c + s if add.
-     * next: fetched meanwhile. */
+     * next is fetched meanwhile where rows fill a tile of registers; that changes no result. */
     void (*product)(int64_t rows, int64_t cols, int64_t k, const float *a, int64_t lda, const float *b,
                     int64_t ldb, float *c, int64_t ldc, bool add, qvl_ahead next);
 

@@ -151,12 +151,12 @@ static void widen_bf16(int64_t n, const uint16_t *x, float *out) {
 INLINE void product_tile(int rows, int vectors, int64_t k, const float *a, int64_t lda, const float *b,
                          int64_t ldb, float *c, int64_t ldc, bool add, qvl_ahead next) {
     v16 s[TILE_ROWS][TILE_VECTORS];
-    const char *from = next.from;
+    uintptr_t from = (uintptr_t)next.from;
     int64_t lines = from ? (next.bytes + 64 * k - 1) / (64 * k) : 0; /* for one of k */
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < vectors; j++) s[i][j] = v16_set(0.0f);
     for (int64_t l = 0; l < k; l++) {
-        for (int64_t i = 0; i < lines; i++, from += 64) __builtin_prefetch(from, 0, 2);
+        for (int64_t i = 0; i < lines; i++, from += 64) __builtin_prefetch((const void *)from, 0, 2);
         v16 bl[TILE_VECTORS];
         for (int j = 0; j < vectors; j++) bl[j] = v16_load(b + l * ldb + 16 * j);
         for (int i = 0; i < rows; i++) {
@@ -171,8 +171,8 @@ INLINE void product_tile(int rows, int vectors, int64_t k, const float *a, int64
         }
 }
 
-/* Rows that do not fill a tile are taken in fours, twos (the delta rule of one token) or one by one. The first tile
- * fetches what is next. */
+/* Rows that do not fill a tile are taken in fours, twos (the delta rule of one token) or one by one. The first whole
+ * tile fetches what is next. */
 INLINE void product_columns(int vectors, int64_t rows, int64_t k, const float *a, int64_t lda, const float *b,
                             int64_t ldb, float *c, int64_t ldc, bool add, qvl_ahead next) {
     const qvl_ahead none = {NULL, 0};
@@ -201,10 +201,11 @@ INLINE void product_of_half_rows(int64_t rows, int64_t k, const float *a, int64_
     product_columns(1, rows, k, a, lda, columns, 16, c, ldc, add, next);
 }
 
-/* What the columns j.. of all have to fetch. */
+/* What the columns j.. of all have to fetch: a burst of all of it beside the first columns would have to wait. */
 INLINE qvl_ahead share_of(qvl_ahead next, int64_t j, int64_t columns, int64_t all) {
     int64_t bytes = next.bytes * columns / all;
-    return (qvl_ahead){next.from ? (const char *)next.from + j / columns * bytes : NULL, bytes};
+    uintptr_t from = (uintptr_t)next.from + (uintptr_t)(j / columns * bytes);
+    return (qvl_ahead){next.from ? (const void *)from : NULL, bytes};
 }
 
 static void product(int64_t rows, int64_t cols, int64_t k, const float *a, int64_t lda, const float *b,

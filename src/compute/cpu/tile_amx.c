@@ -100,6 +100,17 @@ INLINE void store_sums(float *sums) {
     _tile_stored(5, sums + 1280, 64);
 }
 
+/* Fetches what finish_row will write, before it does: other rows' work hides the wait. */
+INLINE void fetch_destination(qvl_epilogue kind, const panel_finish *f, int64_t row) {
+    if (kind == QVL_EPILOGUE_STORE || kind == QVL_EPILOGUE_ADD) {
+        const float *out = stream_at(f->p, row, f->column);
+        for (int j = 0; j < 3; j++) __builtin_prefetch(out + 16 * j, 1);
+    } else {
+        const uint16_t *out = f->p->operand + qvl_tile_offset(f->p->operand_steps, row, f->column / 32);
+        for (int j = 0; j < 2; j++) __builtin_prefetch(out + j * 2 * QVL_TILE, 1);
+    }
+}
+
 /* Adds `steps` steps to the six tiles. Meanwhile each step writes a row of the block before, fetches `lines` lines
  * of the next weights, and what a row of this block will be written to (fetch; NULL: nothing), from `row` on. */
 INLINE void multiply_block(qvl_epilogue kind, const uint16_t *a, const uint16_t *b, int64_t steps, pending_rows *w,
@@ -118,7 +129,7 @@ INLINE void multiply_block(qvl_epilogue kind, const uint16_t *a, const uint16_t 
         _tile_dpbf16ps(4, 6, 7);
         _tile_loadd(7, b, 64);
         for (int i = 0; i < lines; i++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
-        if (fetch && step < 32) fetch_row(kind, fetch, row + step);
+        if (fetch && step < 32) fetch_destination(kind, fetch, row + step);
         finish_next(kind, w);
         _tile_dpbf16ps(3, 6, 7);
     }
@@ -135,7 +146,7 @@ INLINE void product_of_kind(qvl_epilogue kind, const qvl_tile_product *p, int64_
         bool last = k + p->slice >= p->steps;
         for (int64_t panel = 0; panel < panels; panel++) {
             const uint16_t *b = p->b + ((first_panel + panel) * p->steps + k) * 3 * QVL_TILE;
-            const char *next = (const char *)(b + p->steps * 3 * QVL_TILE);
+            const char *next = weights_after(p, first_panel, panels, panel, k);
             panel_finish f = finish_of_panel(p, first_panel + panel);
             for (int64_t r = 0; r < row_panels; r++) {
                 const uint16_t *a = p->a + ((first_row / 32 + r) * p->steps + k) * 2 * QVL_TILE;

@@ -69,6 +69,21 @@ INLINE v16 fast_gelu_erf(v16 x) {
     return v16_where_positive(x, v16_sub(x, h), h);
 }
 
+/* ---- weights of a product */
+
+INLINE const char *weights_at(const qvl_tile_product *p, int64_t panel, int64_t step) {
+    return (const char *)((uintptr_t)p->b + (uintptr_t)((panel * p->steps + step) * 3 * QVL_TILE) * sizeof *p->b);
+}
+
+/* What is read after the slice from `step` on of panel first_panel + panel: slices go over all panels of a block.
+ * Behind the last one lies what the next block begins with, if it has the same rows. */
+INLINE const char *weights_after(const qvl_tile_product *p, int64_t first_panel, int64_t panels, int64_t panel,
+                                 int64_t step) {
+    if (panel + 1 < panels) return weights_at(p, first_panel + panel + 1, step);
+    if (step + p->slice < p->steps) return weights_at(p, first_panel, step + p->slice);
+    return weights_at(p, first_panel + panels, 0);
+}
+
 /* ---- the end of a product: one row of a finished block of sums */
 
 /* Where the rows of one column panel go. */
@@ -102,23 +117,6 @@ INLINE void finish_to_stream(const panel_finish *f, bool add, const float *sums,
     }
 }
 
-/* Where the step of 32 columns that holds `column` begins in a row of an operand of `steps` steps; the next step begins
- * two tiles on. */
-INLINE uint16_t *operand_at(uint16_t *data, int64_t steps, int64_t row, int64_t column) {
-    return data + ((row / 32 * steps + column / 32) * 2 + row % 32 / 16) * QVL_TILE + row % 16 * 32;
-}
-
-/* Fetches what finish_row will write, before it does: other rows' work hides the wait. */
-INLINE void fetch_row(qvl_epilogue kind, const panel_finish *f, int64_t row) {
-    if (kind == QVL_EPILOGUE_STORE || kind == QVL_EPILOGUE_ADD) {
-        const float *out = stream_at(f->p, row, f->column);
-        for (int j = 0; j < 3; j++) __builtin_prefetch(out + 16 * j, 1);
-    } else {
-        const uint16_t *out = operand_at(f->p->operand, f->p->operand_steps, row, f->column);
-        for (int j = 0; j < 2; j++) __builtin_prefetch(out + j * 2 * QVL_TILE, 1);
-    }
-}
-
 /* Columns of the panel beyond n have no bias and no weights: they become the operand's zeros. */
 INLINE void finish_to_operand(const panel_finish *f, bool tanh_form, const float *sums, int64_t row) {
     v16 v[3];
@@ -126,7 +124,7 @@ INLINE void finish_to_operand(const panel_finish *f, bool tanh_form, const float
         v[j] = v16_add(v16_load(sums + j * 512), f->bias[j]);
         v[j] = tanh_form ? fast_gelu_tanh(v[j]) : fast_gelu_erf(v[j]);
     }
-    uint16_t *out = operand_at(f->p->operand, f->p->operand_steps, row, f->column);
+    uint16_t *out = f->p->operand + qvl_tile_offset(f->p->operand_steps, row, f->column / 32);
     bool more = f->column / 32 + 1 < f->p->operand_steps;
     if (f->column % 32 == 0) {
         store_bf16_32(out, v[0], v[1]);
@@ -195,8 +193,8 @@ INLINE v16 load_lanes(const float *x, int64_t at, m16 mask) {
     return v16_load_mask((const float *)((uintptr_t)x + (uintptr_t)at * sizeof *x), mask);
 }
 
-/* How 16 dimensions of a head of `dim` rotate: lanes of its first half pair with lanes half a head behind, the others with
- * lanes half a head before. */
+/* How 16 dimensions of a head of `dim` rotate: lanes of its first half pair with lanes half a head behind, the
+ * others with lanes half a head before. */
 typedef struct rotation {
     int64_t at, half;
     m16 inside, low, high;
@@ -224,7 +222,12 @@ INLINE v16 rotate(const rotation *r, const float *x, v16 cosine, v16 sine) {
     return v16_add(v16_mul(load_lanes(x, r->at, r->inside), cosine), v16_mul(partner, sine));
 }
 
-/* Row i of q, k or v as bf16, 32 dimensions a time to row i of a left tile. Returns squares of q and k. */
+/* Fetches row i of the tile so many tiles behind an address, to be written. */
+INLINE void fetch_line(uintptr_t tiles, int64_t tile, int64_t i) {
+    __builtin_prefetch((const void *)(tiles + (uintptr_t)(tile * QVL_TILE + i * 32) * sizeof(uint16_t)), 1);
+}
+
+/* Row i of q, k or v as bf16, 32 dimensions a time to row i of a left tile. Returns 16 sums of squares of q or k. */
 INLINE v16 split_row(const qvl_tile_split *s, qvl_qkv_part part, int64_t dim, int64_t i, uint16_t *tiles) {
     const float *x = s->rows + i * s->row_stride, *cosine = s->cosine + i * (dim / 2),
                 *sine = s->sine + i * (dim / 2);
@@ -245,14 +248,14 @@ INLINE v16 split_row(const qvl_tile_split *s, qvl_qkv_part part, int64_t dim, in
             squares = v16_fma(y[h], y[h], squares);
         }
         store_bf16_32(tiles + step * QVL_TILE + i * 32, y[0], y[1]);
-        if (part != QVL_PART_V) __builtin_prefetch(s->next + step * QVL_TILE + i * 32, 1);
+        if (part != QVL_PART_V && s->next) fetch_line(s->next, step, i);
     }
-    for (int64_t t = 0; part == QVL_PART_V && t < (dim + 15) / 16; t++)
-        __builtin_prefetch(s->next + t * QVL_TILE + i * 32, 1);
+    for (int64_t tile = 0; part == QVL_PART_V && s->next && tile < (dim + 15) / 16; tile++)
+        fetch_line(s->next, tile, i);
     return squares;
 }
 
-/* The largest sum of 16 vectors' lanes; NaN if there is one. */
+/* The largest sum of 16 vectors' lanes, in an order of its own: it only has to bound scores. NaN if there is one. */
 INLINE float largest_sum(v16 of[16]) {
     v16 sums = sums_of_16(of);
     return _mm512_cmp_ps_mask(sums, sums, _CMP_UNORD_Q) ? NAN : _mm512_reduce_max_ps(sums);
@@ -274,7 +277,8 @@ INLINE void store_values_of(const v16 pairs[16], int64_t step, int64_t dims, uin
     }
 }
 
-INLINE float split_head(const qvl_tile_split *s, qvl_qkv_part part, int64_t dim, int64_t count, float *scratch) {
+INLINE float split_16_rows(const qvl_tile_split *s, qvl_qkv_part part, int64_t dim, int64_t count,
+                           float *scratch) {
     const int64_t steps = (dim + 31) / 32;
     uint16_t *tiles = part == QVL_PART_K ? s->out : (uint16_t *)scratch;
     v16 squares[16];
@@ -299,13 +303,13 @@ INLINE float split_head(const qvl_tile_split *s, qvl_qkv_part part, int64_t dim,
 INLINE float split_part(const qvl_tile_split *s, int64_t dim, int64_t count, float *scratch) {
     switch (s->part) {
     case QVL_PART_Q:
-        return split_head(s, QVL_PART_Q, dim, count, scratch);
+        return split_16_rows(s, QVL_PART_Q, dim, count, scratch);
     case QVL_PART_K:
-        return split_head(s, QVL_PART_K, dim, count, scratch);
+        return split_16_rows(s, QVL_PART_K, dim, count, scratch);
     case QVL_PART_V:
         break;
     }
-    return split_head(s, QVL_PART_V, dim, count, scratch);
+    return split_16_rows(s, QVL_PART_V, dim, count, scratch);
 }
 
 /* The published towers' widths are constants, so that masks and loops are. */
@@ -352,7 +356,7 @@ INLINE void put_queries(const float *values, v16 scale, int64_t head_dim, const 
         int64_t left = head_dim - d;
         __mmask32 all = left < 32 ? (1u << left) - 1u : 0xffffffffu;
         for (int64_t i = 0; i < out->count; i++) {
-            uint16_t *to = operand_at(out->data, out->steps, out->row + i, out->column + d) + inside;
+            uint16_t *to = out->data + qvl_tile_offset(out->steps, out->row + i, (out->column + d) / 32) + inside;
             __mmask32 here = all & (0xffffffffu >> inside); /* the others begin the next step */
             _mm512_mask_storeu_epi16((void *)to, here, _mm512_castps_si512(pairs[i]));
             if (all != here)

@@ -19,8 +19,8 @@ INLINE __m512bh load_pairs(const uint16_t *p) {
 
 /* ---- products */
 
-/* sums[3][.][16] of 8 rows = or += 8 rows of left tiles x 3 right tiles, over `steps`. Each step fetches `lines` lines of
- * the next weights. */
+/* sums[3][.][16] of 8 rows = or += 8 rows of left tiles x 3 right tiles, over `steps`. Each step fetches `lines`
+ * lines from next on. */
 INLINE void multiply_8x48(const uint16_t *a, const uint16_t *b, int64_t steps, bool add, float *sums,
                           const char *next, int64_t lines) {
     v16 s[8][3];
@@ -43,21 +43,22 @@ INLINE void multiply_8x48(const uint16_t *a, const uint16_t *b, int64_t steps, b
 
 static void product(const qvl_tile_product *p, int64_t first_row, int64_t rows, int64_t first_panel,
                     int64_t panels, float *scratch) {
-    int64_t row_panels = (rows + 31) / 32, lines = (48 + (rows + 7) / 8 - 1) / ((rows + 7) / 8);
+    int64_t row_panels = (rows + 31) / 32, eights = (rows + 7) / 8, lines = (48 + eights - 1) / eights;
     for (int64_t k = 0; k < p->steps; k += p->slice) {
         int64_t steps = p->steps - k < p->slice ? p->steps - k : p->slice;
         bool only = p->slice >= p->steps, last = k + p->slice >= p->steps;
         for (int64_t panel = 0; panel < panels; panel++) {
             const uint16_t *b = p->b + ((first_panel + panel) * p->steps + k) * 3 * QVL_TILE;
-            const char *next = (const char *)(b + p->steps * 3 * QVL_TILE);
+            const char *next = weights_after(p, first_panel, panels, panel, k);
+            int64_t left = steps * 48; /* lines of three tiles a step */
             panel_finish f = finish_of_panel(p, first_panel + panel);
             for (int64_t r = 0; r < row_panels; r++) {
                 const uint16_t *a = p->a + ((first_row / 32 + r) * p->steps + k) * 2 * QVL_TILE;
                 float *sums = scratch + (only ? 0 : (panel * row_panels + r) * BLOCK_FLOATS);
                 int64_t there = rows - 32 * r < 32 ? rows - 32 * r : 32;
-                for (int64_t i = 0; i < there; i += 8, next += steps * lines * 64)
+                for (int64_t i = 0; i < there; i += 8, next += steps * lines * 64, left -= steps * lines)
                     multiply_8x48(a + i / 16 * QVL_TILE + i % 16 * 32, b, steps, k > 0, sums + i * 16, next,
-                                  lines);
+                                  left > 0 ? lines : 0);
                 for (int64_t i = 0; i < there && last; i++)
                     finish_row(p->kind, &f, sums + i * 16, first_row + 32 * r + i);
             }
@@ -226,7 +227,7 @@ static void dot_8x6(const uint16_t *x, const uint16_t *w, int64_t steps, bool ad
 
 /* `count` rows of left tiles, from row i on, to [steps][count][32]: tiles lie too far apart for the first cache. */
 INLINE void gather_rows(const qvl_tile_dot *d, int64_t i, int count, int64_t step, int64_t steps, uint16_t *out) {
-    const uint16_t *a = d->a + (i / 32 * d->a_steps + step) * 2 * QVL_TILE + i % 32 / 16 * QVL_TILE + i % 16 * 32;
+    const uint16_t *a = d->a + qvl_tile_offset(d->a_steps, i, step);
     for (int64_t s = 0; s < steps; s++, a += 2 * QVL_TILE, out += count * 32)
         for (int r = 0; r < count; r++)
             _mm512_storeu_si512((void *)(out + r * 32), _mm512_loadu_si512((const void *)(a + r * 32)));
@@ -234,7 +235,7 @@ INLINE void gather_rows(const qvl_tile_dot *d, int64_t i, int count, int64_t ste
 
 /* Fetches eight rows from i on for the next gather. */
 INLINE void fetch_rows(const qvl_tile_dot *d, int64_t i, int64_t step, int64_t steps) {
-    const uint16_t *a = d->a + (i / 32 * d->a_steps + step) * 2 * QVL_TILE + i % 32 / 16 * QVL_TILE + i % 16 * 32;
+    const uint16_t *a = d->a + qvl_tile_offset(d->a_steps, i, step);
     for (int64_t s = 0; s < steps; s++, a += 2 * QVL_TILE)
         for (int r = 0; r < 8; r++) _mm_prefetch((const char *)(a + r * 32), _MM_HINT_T1);
 }

@@ -14,6 +14,11 @@
 #define QVL_MAX_BLOCK_ROWS 256 /* rows that one call of product may take */
 #define QVL_MAX_BLOCK_PANELS 24
 
+/* Elements to the 32 columns of a step of a row in [row panels][steps][2 left tiles]. */
+static inline int64_t qvl_tile_offset(int64_t steps, int64_t row, int64_t step) {
+    return ((row / QVL_PANEL_ROWS * steps + step) * 2 + row % QVL_PANEL_ROWS / 16) * QVL_TILE + row % 16 * 32;
+}
+
 /* A whole product; a call computes a block of it.
  *   a  [row panels][steps][2 tiles]   b  [column panels][steps][3 tiles]   steps = 32s of k, k padded with zeros
  */
@@ -47,7 +52,7 @@ typedef struct qvl_tile_rows {
     int64_t steps, row, count, column;
 } qvl_tile_rows;
 
-typedef enum qvl_qkv_part { QVL_PART_Q, QVL_PART_K, QVL_PART_V } qvl_qkv_part;
+typedef enum qvl_qkv_part { QVL_PART_Q = 0, QVL_PART_K = 1, QVL_PART_V = 2 } qvl_qkv_part;
 
 /* One head of up to 16 rows of floats of q, k or v on their way into tiles. */
 typedef struct qvl_tile_split {
@@ -57,7 +62,7 @@ typedef struct qvl_tile_split {
     const float *cosine, *sine; /* q, k: [rows, head_dim/2] */
     float factor;               /* of q, after its rotation */
     uint16_t *out;              /* q, k: dim_steps tiles; v: column of the first key in the block's value tiles */
-    const uint16_t *next;       /* what is written next, to be fetched meanwhile: may lie anywhere */
+    uintptr_t next; /* address of what comes behind out, laid out the same: fetched meanwhile; 0: nothing */
 } qvl_tile_split;
 
 /* NaN stays. */

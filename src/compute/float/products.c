@@ -20,20 +20,38 @@ typedef struct product_job {
     int64_t row_blocks;
 } product_job;
 
+static size_t element_size(const product_job *job) {
+    return job->compute->round ? sizeof(uint16_t) : sizeof(float);
+}
+
+/* Where a panel's packed rows of k begin, from `first` on. */
+static const void *packed_rows(const product_job *job, int64_t panel, int64_t first) {
+    size_t at = ((size_t)panel * (size_t)job->w->k + (size_t)first) * QVL_PANEL;
+    return (const void *)((uintptr_t)job->w->packed + at * element_size(job));
+}
+
 /* A panel's rows first .. first+count of k as float: the packed floats themselves, or widened into buffer. */
 static const float *panel_chunk(const product_job *job, int64_t panel, int64_t first, int64_t count,
                                 float *buffer) {
-    size_t at = ((size_t)panel * (size_t)job->w->k + (size_t)first) * QVL_PANEL;
-    if (!job->compute->round) return (const float *)job->w->packed + at;
-    job->compute->kernels->widen_bf16(count * QVL_PANEL, (const uint16_t *)job->w->packed + at, buffer);
+    const void *packed = packed_rows(job, panel, first);
+    if (!job->compute->round) return packed;
+    job->compute->kernels->widen_bf16(count * QVL_PANEL, packed, buffer);
     return buffer;
 }
 
-/* The packed rows first .. first+count of a panel. */
-static qvl_ahead packed_chunk(const product_job *job, int64_t panel, int64_t first, int64_t count) {
-    int64_t element = job->compute->round ? (int64_t)sizeof(uint16_t) : (int64_t)sizeof(float);
-    int64_t at = (panel * job->w->k + first) * QVL_PANEL * element;
-    return (qvl_ahead){(const char *)job->w->packed + at, count * QVL_PANEL * element};
+/* What is read after the chunk from `first` on of panel first_panel + p: chunks go over all panels of a block. Behind
+ * the last one lies what the next block begins with, if it has the same rows. */
+static qvl_ahead chunk_after(const product_job *job, int64_t first_panel, int64_t panels, int64_t p,
+                             int64_t first) {
+    int64_t panel = first_panel + p + 1;
+    if (p + 1 == panels && first + K_CHUNK < job->w->k) {
+        panel = first_panel;
+        first += K_CHUNK;
+    } else if (p + 1 == panels) {
+        first = 0;
+    }
+    int64_t count = qvl_min_i64(K_CHUNK, job->w->k - first);
+    return (qvl_ahead){packed_rows(job, panel, first), count * QVL_PANEL * (int64_t)element_size(job)};
 }
 
 static void product_block(void *user, int64_t task, int worker) {
@@ -53,10 +71,8 @@ static void product_block(void *user, int64_t task, int worker) {
         int64_t chunk = k - first < K_CHUNK ? k - first : K_CHUNK;
         for (int64_t p = 0; p < panels; p++) {
             const float *b = panel_chunk(job, panel + p, first, chunk, buffer);
-            bool more = p + 1 < panels;
-            qvl_ahead next = packed_chunk(job, more ? panel + p + 1 : panel, more ? first : first + chunk, chunk);
             kernels->product(rows, QVL_PANEL, chunk, a + first, k, b, QVL_PANEL, sums + p * QVL_PANEL, ldc,
-                             first > 0, next);
+                             first > 0, chunk_after(job, panel, panels, p, first));
         }
     }
     kernels->finish(job->kind, job->round, rows, columns, sums, ldc, job->w->bias + column,

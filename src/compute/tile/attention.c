@@ -51,9 +51,9 @@ size_t qvl_tile_heads_bytes(int64_t rows, int64_t heads, int64_t head_dim, const
 
 /* ---- q, k and v: a product whose block is rotated and laid out while it lies in L2
  *
- * A task is a chunk of rows and a group of heads. For q, then k, then v it makes the panels of columns that hold the group's (those
- * at the seams hold neighbours' columns too) and lays out the blocks of rows that begin in the chunk. The last of them
- * may reach into the next chunk's rows, which are then multiplied twice. */
+ * A task is a chunk of rows and a group of heads. For q, then k, then v it makes the panels of columns that hold the
+ * group's (those at the seams hold neighbours' columns too) and lays out the blocks of rows that begin in the chunk.
+ * The last of them may reach into the next chunk's rows, which are then multiplied twice. */
 
 #define GROUP_COLUMNS 192 /* wide enough that seams cost little */
 #define CHUNK_ROWS (QVL_MAX_BLOCK_ROWS - BLOCK)
@@ -95,7 +95,10 @@ static void split_head(const split_job *job, const part_rows *from, int64_t bloc
         s.out = s.part == QVL_PART_Q   ? l->q + tiles
                 : s.part == QVL_PART_K ? l->k + tiles
                                        : l->v + at * l->v_block + i;
-        s.next = s.out + (s.part == QVL_PART_V ? l->v_block : l->dim_steps * QVL_TILE);
+        int64_t ahead = s.part != QVL_PART_V ? l->dim_steps * QVL_TILE
+                        : i                  ? l->v_block
+                                             : 0; /* both halves share v's lines */
+        s.next = ahead ? (uintptr_t)s.out + (uintptr_t)ahead * sizeof *s.out : 0;
         norm = qvl_larger_or_nan(norm, job->compute->tiles->split(&s, count, scratch));
     }
     if (s.part != QVL_PART_V) l->norms[2 * at + s.part] = norm;

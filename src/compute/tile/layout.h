@@ -15,8 +15,7 @@ static inline int64_t qvl_steps(int64_t k) {
 
 /* Where the 32 columns of a step of a row begin. */
 static inline uint16_t *qvl_tile_row(uint16_t *data, int64_t steps, int64_t row, int64_t step) {
-    int64_t panel = row / QVL_PANEL_ROWS, half = row % QVL_PANEL_ROWS / 16;
-    return data + ((panel * steps + step) * 2 + half) * QVL_TILE + row % 16 * QVL_STEP;
+    return data + qvl_tile_offset(steps, row, step);
 }
 
 /* rows.c: count bf16 values to columns first.. of a row; any alignment. */
