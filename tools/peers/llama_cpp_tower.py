@@ -11,11 +11,8 @@ bf16, and mtmd_encode_chunk of a GGUF file that this program writes, from the no
 median of the pairs' ratios.
 """
 
-import argparse
 import ctypes
-import json
-import statistics
-import subprocess
+import functools
 import tempfile
 import time
 from pathlib import Path
@@ -25,7 +22,8 @@ import llama_cpp
 import numpy
 from llama_cpp import mtmd_cpp
 
-SHAPE = "qwen3.5-27b"
+import tower_pairs
+
 DEPTH, WIDTH, HEADS, INNER, OUT, PATCH, MERGE, GRID = 27, 1152, 16, 4304, 5120, 16, 2, 48
 
 
@@ -104,20 +102,23 @@ def write_vocabulary(path):
 
 
 class Tower:
-    def __init__(self, folder, kind, threads):
-        tower, vocabulary = str(Path(folder) / "tower.gguf"), str(Path(folder) / "vocabulary.gguf")
-        TowerFile(tower, kind).write()
-        write_vocabulary(vocabulary)
+    def __init__(self, kind, threads):
         self.silence = llama_cpp.llama_log_callback(lambda level, text, user: None)
         llama_cpp.llama_log_set(self.silence, ctypes.c_void_p(0))
         mtmd_cpp.mtmd_log_set(self.silence, ctypes.c_void_p(0))
         llama_cpp.llama_backend_init()
+        with tempfile.TemporaryDirectory() as folder:
+            self.open(Path(folder) / "tower.gguf", Path(folder) / "vocabulary.gguf", kind, threads)
+
+    def open(self, tower, vocabulary, kind, threads):
+        TowerFile(tower, kind).write()
+        write_vocabulary(vocabulary)
         options = llama_cpp.llama_model_default_params()
         options.vocab_only = True
-        self.model = llama_cpp.llama_model_load_from_file(vocabulary.encode(), options)
+        self.model = llama_cpp.llama_model_load_from_file(bytes(vocabulary), options)
         options = mtmd_cpp.mtmd_context_params_default()
         options.use_gpu, options.n_threads, options.warmup, options.print_timings = False, threads, False, False
-        self.context = mtmd_cpp.mtmd_init_from_file(tower.encode(), self.model, options)
+        self.context = mtmd_cpp.mtmd_init_from_file(bytes(tower), self.model, options)
         if not self.context:
             raise SystemExit("llama.cpp does not read the tower that was written")
 
@@ -147,40 +148,15 @@ class Tower:
         return time.perf_counter() - start
 
 
-def qvl_seconds(program, folder, side, threads, dtype):
-    out = subprocess.run(
-        [program, "bench", "-m", folder, f"{side}x{side}", "--runs", "1", "--threads", str(threads), "--dtype", dtype,
-         "--json", "--quiet"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    result = json.loads(out)
-    return result["kernels"], result["sizes"][0]["tower_seconds"]
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sizes", nargs="*", type=int, default=[512])
-    parser.add_argument("--qvl", default="build/qvl")
-    parser.add_argument("--random-model", default="build/random_model")
-    parser.add_argument("--threads", type=int, default=2)
+    parser = tower_pairs.parser(__doc__)
     parser.add_argument("--type", choices=["F16", "BF16", "F32"], default="F16")
-    parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = str(Path(scratch) / "model")
-        subprocess.run([arguments.random_model, "--shape", SHAPE, folder], check=True)
-        tower = Tower(scratch, arguments.type, arguments.threads)
-        dtype = "f32" if arguments.type == "F32" else "bf16"
-        print(f"llama-cpp-python {llama_cpp.__version__}, {arguments.type} weights, qvl in {dtype}, "
-              f"{arguments.threads} threads")
-        for side in arguments.sizes:
-            chunk = tower.chunk(side)
-            tower.seconds(chunk)
-            pairs = []
-            for _ in range(arguments.runs):
-                kernels, ours = qvl_seconds(arguments.qvl, folder, side, arguments.threads, dtype)
-                pairs.append((tower.seconds(chunk), ours))
-            theirs, ours = (statistics.median(column) for column in zip(*pairs))
-            ratio = statistics.median(a / b for a, b in pairs)
-            print(f"{side}x{side}: llama.cpp {theirs:.3f} s, qvl ({kernels}) {ours:.3f} s, ratio {ratio:.2f}")
+    tower = Tower(arguments.type, arguments.threads)
+    dtype = "f32" if arguments.type == "F32" else "bf16"
+    print(f"llama-cpp-python {llama_cpp.__version__}, {arguments.type} weights, qvl in {dtype}, "
+          f"{arguments.threads} threads")
+    tower_pairs.compare("llama.cpp", lambda side: functools.partial(tower.seconds, tower.chunk(side)), arguments, dtype)
 
 
 if __name__ == "__main__":

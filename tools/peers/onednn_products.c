@@ -140,6 +140,11 @@ static void time_round(const qvl_model *model, product *products, size_t count, 
         p->ours[round] = NAN;
         for (size_t j = 0; j < timed; j++)
             if (!strncmp(times[j].name, p->name, strlen(p->name))) p->ours[round] = times[j].seconds;
+        if (isnan(p->ours[round])) {
+            fprintf(stderr, "qvl times no kernel named %s; was this program built with the library's header?\n",
+                    p->name);
+            exit(1);
+        }
         p->ratios[round] = p->theirs[round] / p->ours[round];
     }
 }

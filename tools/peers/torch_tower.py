@@ -7,20 +7,14 @@ Needs torch and transformers. Both run the tower of Qwen3.5-27B (27 blocks of 11
 to features: qvl's own bench, and Qwen3_5VisionModel with sdpa attention. Prints medians and ratios.
 """
 
-import argparse
-import json
-import statistics
-import subprocess
-import tempfile
 import time
-from pathlib import Path
 
 import torch
 import transformers
 from transformers.models.qwen3_5.configuration_qwen3_5 import Qwen3_5VisionConfig
 from transformers.models.qwen3_5.modeling_qwen3_5 import Qwen3_5VisionModel
 
-SHAPE = "qwen3.5-27b"
+import tower_pairs
 
 
 def build(dtype):
@@ -37,22 +31,9 @@ def torch_seconds(model, side, dtype):
     return time.perf_counter() - start
 
 
-def qvl_seconds(program, folder, side, threads, dtype):
-    out = subprocess.run(
-        [program, "bench", "-m", folder, f"{side}x{side}", "--runs", "1", "--threads", str(threads), "--dtype", dtype,
-         "--json", "--quiet"], check=True, capture_output=True, text=True).stdout
-    result = json.loads(out)
-    return result["kernels"], result["sizes"][0]["tower_seconds"]
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sizes", nargs="*", type=int, default=[512])
-    parser.add_argument("--qvl", default="build/qvl")
-    parser.add_argument("--random-model", default="build/random_model")
-    parser.add_argument("--threads", type=int, default=2)
+    parser = tower_pairs.parser(__doc__)
     parser.add_argument("--dtype", choices=["bf16", "f32"], default="bf16")
-    parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.set_grad_enabled(False)
@@ -60,18 +41,7 @@ def main():
     model = build(dtype)
     print(f"torch {torch.__version__}, transformers {transformers.__version__}, {arguments.threads} threads, "
           f"{arguments.dtype}")
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = str(Path(scratch) / "model")
-        subprocess.run([arguments.random_model, "--shape", SHAPE, folder], check=True)
-        for side in arguments.sizes:
-            torch_seconds(model, side, dtype)
-            pairs = []
-            for _ in range(arguments.runs):
-                kernels, ours = qvl_seconds(arguments.qvl, folder, side, arguments.threads, arguments.dtype)
-                pairs.append((torch_seconds(model, side, dtype), ours))
-            theirs, ours = (statistics.median(column) for column in zip(*pairs))
-            ratio = statistics.median(a / b for a, b in pairs)
-            print(f"{side}x{side}: torch {theirs:.3f} s, qvl ({kernels}) {ours:.3f} s, ratio {ratio:.2f}")
+    tower_pairs.compare("torch", lambda side: lambda: torch_seconds(model, side, dtype), arguments, arguments.dtype)
 
 
 if __name__ == "__main__":

@@ -248,10 +248,9 @@ INLINE v16 split_row(const qvl_tile_split *s, qvl_qkv_part part, int64_t dim, in
             squares = v16_fma(y[h], y[h], squares);
         }
         store_bf16_32(tiles + step * QVL_TILE + i * 32, y[0], y[1]);
-        if (part != QVL_PART_V && s->next) fetch_line(s->next, step, i);
+        if (part != QVL_PART_V) fetch_line(s->next, step, i);
     }
-    for (int64_t tile = 0; part == QVL_PART_V && s->next && tile < (dim + 15) / 16; tile++)
-        fetch_line(s->next, tile, i);
+    for (int64_t tile = 0; part == QVL_PART_V && tile < (dim + 15) / 16; tile++) fetch_line(s->next, tile, i);
     return squares;
 }
 

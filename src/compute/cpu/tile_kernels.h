@@ -62,7 +62,7 @@ typedef struct qvl_tile_split {
     const float *cosine, *sine; /* q, k: [rows, head_dim/2] */
     float factor;               /* of q, after its rotation */
     uint16_t *out;              /* q, k: dim_steps tiles; v: column of the first key in the block's value tiles */
-    uintptr_t next; /* address of what comes behind out, laid out the same: fetched meanwhile; 0: nothing */
+    uintptr_t next;             /* address of what is written next, laid out as out: fetched meanwhile */
 } qvl_tile_split;
 
 /* NaN stays. */

@@ -20,38 +20,30 @@ typedef struct product_job {
     int64_t row_blocks;
 } product_job;
 
-static size_t element_size(const product_job *job) {
-    return job->compute->round ? sizeof(uint16_t) : sizeof(float);
+/* A panel's packed rows of k from `first` on: a chunk of them. */
+static qvl_ahead packed_chunk(const product_job *job, int64_t panel, int64_t first) {
+    size_t element = job->compute->round ? sizeof(uint16_t) : sizeof(float);
+    size_t at = ((size_t)panel * (size_t)job->w->k + (size_t)first) * QVL_PANEL * element;
+    int64_t count = qvl_min_i64(K_CHUNK, job->w->k - first);
+    return (qvl_ahead){(const void *)((uintptr_t)job->w->packed + at), count * QVL_PANEL * (int64_t)element};
 }
 
-/* Where a panel's packed rows of k begin, from `first` on. */
-static const void *packed_rows(const product_job *job, int64_t panel, int64_t first) {
-    size_t at = ((size_t)panel * (size_t)job->w->k + (size_t)first) * QVL_PANEL;
-    return (const void *)((uintptr_t)job->w->packed + at * element_size(job));
-}
-
-/* A panel's rows first .. first+count of k as float: the packed floats themselves, or widened into buffer. */
+/* The chunk as float: the packed floats themselves, or widened into buffer. */
 static const float *panel_chunk(const product_job *job, int64_t panel, int64_t first, int64_t count,
                                 float *buffer) {
-    const void *packed = packed_rows(job, panel, first);
+    const void *packed = packed_chunk(job, panel, first).from;
     if (!job->compute->round) return packed;
     job->compute->kernels->widen_bf16(count * QVL_PANEL, packed, buffer);
     return buffer;
 }
 
-/* What is read after the chunk from `first` on of panel first_panel + p: chunks go over all panels of a block. Behind
- * the last one lies what the next block begins with, if it has the same rows. */
-static qvl_ahead chunk_after(const product_job *job, int64_t first_panel, int64_t panels, int64_t p,
+/* What is read after the chunk from `first` on of panel first_panel + panel: chunks go over all panels of a block.
+ * Behind the last one lies what the next block begins with, if it has the same rows. */
+static qvl_ahead chunk_after(const product_job *job, int64_t first_panel, int64_t panels, int64_t panel,
                              int64_t first) {
-    int64_t panel = first_panel + p + 1;
-    if (p + 1 == panels && first + K_CHUNK < job->w->k) {
-        panel = first_panel;
-        first += K_CHUNK;
-    } else if (p + 1 == panels) {
-        first = 0;
-    }
-    int64_t count = qvl_min_i64(K_CHUNK, job->w->k - first);
-    return (qvl_ahead){packed_rows(job, panel, first), count * QVL_PANEL * (int64_t)element_size(job)};
+    if (panel + 1 < panels) return packed_chunk(job, first_panel + panel + 1, first);
+    if (first + K_CHUNK < job->w->k) return packed_chunk(job, first_panel, first + K_CHUNK);
+    return packed_chunk(job, first_panel + panels, 0);
 }
 
 static void product_block(void *user, int64_t task, int worker) {

@@ -82,6 +82,10 @@ static void split_head(const split_job *job, const part_rows *from, int64_t bloc
                        int64_t end, float *scratch) {
     const heads_layout *l = &job->layout;
     int64_t hd = job->heads->head_dim, width = job->heads->heads * hd, at = head * l->blocks + block;
+    const bool values = from->part == QVL_PART_V;
+    /* elements of the block, and to its second 16 rows: columns of v's tiles, tiles of the others */
+    const int64_t whole = values ? l->v_block : l->qk_block, half = values ? 16 : l->dim_steps * QVL_TILE;
+    uint16_t *out = (values ? l->v : from->part == QVL_PART_Q ? l->q : l->k) + at * whole;
     qvl_tile_split s = {
         .part = from->part, .row_stride = job->stride, .head_dim = hd, .factor = job->heads->scale * QVL_LOG2E};
     float norm = 0.0f;
@@ -91,17 +95,11 @@ static void split_head(const split_job *job, const part_rows *from, int64_t bloc
                  ((row - from->first_row) * job->stride + from->part * width + head * hd - from->first_column);
         s.cosine = job->cosine + row * (hd / 2);
         s.sine = job->sine + row * (hd / 2);
-        int64_t tiles = at * l->qk_block + i / 16 * l->dim_steps * QVL_TILE;
-        s.out = s.part == QVL_PART_Q   ? l->q + tiles
-                : s.part == QVL_PART_K ? l->k + tiles
-                                       : l->v + at * l->v_block + i;
-        int64_t ahead = s.part != QVL_PART_V ? l->dim_steps * QVL_TILE
-                        : i                  ? l->v_block
-                                             : 0; /* both halves share v's lines */
-        s.next = ahead ? (uintptr_t)s.out + (uintptr_t)ahead * sizeof *s.out : 0;
+        s.out = i ? out + half : out;
+        s.next = (uintptr_t)out + (uintptr_t)(i ? whole : half) * sizeof *out;
         norm = qvl_larger_or_nan(norm, job->compute->tiles->split(&s, count, scratch));
     }
-    if (s.part != QVL_PART_V) l->norms[2 * at + s.part] = norm;
+    if (!values) l->norms[2 * at + s.part] = norm;
 }
 
 /* The first row at or behind `row` where a block begins; all rows if there is none. */
