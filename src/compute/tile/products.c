@@ -12,22 +12,31 @@ typedef struct product_job {
     qvl_tile_product product;
     int64_t row_blocks, block_rows;       /* block_rows: a multiple of 32 */
     int64_t column_blocks, block_columns; /* block_columns: in panels */
-    int64_t panels;
+    int64_t panels, pieces;               /* pieces: column blocks, the last one taken in halves */
 } product_job;
+
+/* Of a piece of the columns; all panels behind the last. */
+static int64_t first_panel(const product_job *job, int64_t piece) {
+    if (piece == job->pieces) return job->panels;
+    if (piece < job->column_blocks) return piece * job->block_columns;
+    int64_t last = (job->column_blocks - 1) * job->block_columns;
+    return last + qvl_ceil_div(job->panels - last, 2);
+}
 
 static void product_block(void *user, int64_t task, int worker) {
     const product_job *job = user;
     const qvl_tile_kernels *tiles = job->compute->tiles;
     int64_t row = task % job->row_blocks * job->block_rows;
     int64_t rows = qvl_min_i64(job->block_rows, job->product.rows - row);
-    int64_t panel = task / job->row_blocks * job->block_columns;
-    int64_t panels = qvl_min_i64(job->block_columns, job->panels - panel);
+    int64_t panel = first_panel(job, task / job->row_blocks);
+    int64_t end = first_panel(job, task / job->row_blocks + 1);
     tiles->begin();
-    tiles->product(&job->product, row, rows, panel, panels, qvl_pool_scratch(job->compute->pool, worker));
+    tiles->product(&job->product, row, rows, panel, end - panel, qvl_pool_scratch(job->compute->pool, worker));
     tiles->end();
 }
 
-/* Enough tasks that all threads work to the end, few enough that blocks stay large. */
+/* Enough tasks that all threads work to the end, few enough that blocks stay large. Where they are few the last are half
+ * as large: a thread whose processor is slower, or shared, keeps the others waiting less. */
 static void plan_blocks(product_job *job, int64_t threads) {
     int64_t row_panels = qvl_ceil_div(job->product.rows, QVL_PANEL_ROWS);
     int64_t blocks = qvl_ceil_div(row_panels, QVL_MAX_BLOCK_ROWS / QVL_PANEL_ROWS);
@@ -39,6 +48,8 @@ static void plan_blocks(product_job *job, int64_t threads) {
     job->block_columns = qvl_ceil_div(job->panels, wanted);
     if (job->block_columns > QVL_MAX_BLOCK_PANELS) job->block_columns = QVL_MAX_BLOCK_PANELS;
     job->column_blocks = qvl_ceil_div(job->panels, job->block_columns);
+    bool few = threads > 1 && job->row_blocks * job->column_blocks < 16 * threads;
+    job->pieces = job->column_blocks + (few && job->panels - (job->column_blocks - 1) * job->block_columns > 1);
 }
 
 /* Column panels of 48 may end before the operand's last step of 32 does. */
@@ -71,5 +82,5 @@ void qvl_tile_run_product(qvl_compute *compute, const qvl_operand *a, const qvl_
     job.product.operand_steps = qvl_steps(w->n);
     if (operand) zero_last_step(&job.product, job.panels);
     plan_blocks(&job, qvl_pool_threads(compute->pool));
-    qvl_pool_run(compute->pool, job.row_blocks * job.column_blocks, product_block, &job);
+    qvl_pool_run(compute->pool, job.row_blocks * job.pieces, product_block, &job);
 }

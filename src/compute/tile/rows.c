@@ -53,7 +53,11 @@ void qvl_tile_put(uint16_t *data, int64_t steps, int64_t row, int64_t first, int
                   const uint16_t *values) {
     while (count > 0) {
         int64_t inside = first % QVL_STEP, n = qvl_min_i64(QVL_STEP - inside, count);
-        memcpy(qvl_tile_row(data, steps, row, first / QVL_STEP) + inside, values, (size_t)n * sizeof *values);
+        uint16_t *to = qvl_tile_row(data, steps, row, first / QVL_STEP) + inside;
+        if (n == QVL_STEP)
+            memcpy(to, values, QVL_STEP * sizeof *values); /* no call */
+        else
+            memcpy(to, values, (size_t)n * sizeof *values);
         first += n;
         values += n;
         count -= n;
@@ -83,6 +87,16 @@ static void put_floats(const row_job *job, int64_t row, const float *floats, uin
     if (place == job->group - 1) put_padding(job->out->data, out_row, out_cols);
 }
 
+/* A row, and where it goes, on their way into the caches. */
+static void fetch_row(const row_job *job, int64_t row) {
+    const float *x = job->x + row * job->cols;
+    int64_t steps = qvl_steps(job->cols), first = row % job->group * job->cols / QVL_STEP;
+    for (int64_t i = 0; i < job->cols; i += 16) __builtin_prefetch(x + i);
+    for (int64_t i = 0; i < steps; i++)
+        __builtin_prefetch(
+            qvl_tile_row(job->out->data, qvl_steps(job->group * job->cols), row / job->group, first + i), 1);
+}
+
 /* Loads or, with weights, normalises rows. */
 static void put_rows(void *user, int64_t task, int worker) {
     const row_job *job = user;
@@ -91,6 +105,7 @@ static void put_rows(void *user, int64_t task, int worker) {
     uint16_t *rounded = (uint16_t *)(floats + job->cols + 32 - job->cols % 16);
     for (int64_t r = first; r < end; r++) {
         const float *x = job->x + r * job->cols;
+        if (r + 1 < end) fetch_row(job, r + 1);
         if (job->weight)
             job->compute->kernels->layer_norm(job->cols, x, job->weight, job->bias, job->eps, false, floats);
         else
