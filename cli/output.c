@@ -99,8 +99,8 @@ static void print_item(const cli_options *options, const char *name, const qvl_i
     printf("%s: ", name);
     if (stored->format) printf("%s ", stored->format);
     if (stored->oriented)
-        printf("%lldx%lld turned upright (%s %d) to ", (long long)stored->width, (long long)stored->height,
-               item->clip ? "orientation" : "EXIF", stored->orientation);
+        printf("%lldx%lld turned upright (orientation %d) to ", (long long)stored->width,
+               (long long)stored->height, stored->orientation);
     printf("%lldx%lld -> %lldx%lld, grid %lldx%lldx%lld, %lld tokens", (long long)item->source_width,
            (long long)item->source_height, (long long)item->width, (long long)item->height,
            (long long)item->grid.t, (long long)item->grid.h, (long long)item->grid.w, (long long)item->tokens);

@@ -302,7 +302,7 @@ typedef struct qvl_input {
 /* Policies say how a file's pixels become RGB8. The first value of each is the default, what a person who looks at
  * the picture expects; the last one is Pillow's plain convert("RGB"). */
 typedef enum qvl_orientation {
-    QVL_ORIENTATION_APPLY = 0, /* the picture is turned upright as its EXIF tag says */
+    QVL_ORIENTATION_APPLY = 0, /* the picture is turned upright as its EXIF tag says, or XMP where EXIF has none */
     QVL_ORIENTATION_IGNORE = 1 /* rows as stored. A TIFF is turned all the same, as Pillow does it on reading */
 } qvl_orientation;
 
@@ -440,7 +440,7 @@ QVL_API void qvl_encode_options_init(qvl_encode_options *options);
 typedef struct qvl_stored {
     const char *format;    /* "JPEG", "PNG", ...; "RGB8" for raw pixels; static. NULL where unknown */
     int64_t width, height; /* before orientation; 0 where unknown */
-    int32_t orientation;   /* of EXIF, 1..8; 1 where there is none or it is malformed; 0 where unknown */
+    int32_t orientation;   /* as EXIF numbers it, 1..8, from EXIF or XMP; 1 where neither says; 0 where unknown */
     bool oriented;         /* reading turned the picture upright: orientation is not 1 and was applied */
     int64_t decode_bytes;  /* about what decoding takes beside the file's bytes and the RGB pixels */
 } qvl_stored;

@@ -11,27 +11,55 @@ static uint32_t number(const uint8_t *bytes, int size, bool little) {
     return value;
 }
 
+static int known_or_1(uint32_t value) {
+    return value >= 1 && value <= 8 ? (int)value : 1;
+}
+
 /* An entry of a directory: tag, type, count, and up to four bytes of value. */
 static int entry_orientation(const uint8_t *entry, bool little) {
     uint32_t type = number(entry + 2, 2, little);
     if ((type != TYPE_SHORT && type != TYPE_LONG) || number(entry + 4, 4, little) != 1) return 1;
-    uint32_t value = number(entry + 8, type == TYPE_SHORT ? 2 : 4, little);
-    return value >= 1 && value <= 8 ? (int)value : 1;
+    return known_or_1(number(entry + 8, type == TYPE_SHORT ? 2 : 4, little));
 }
 
-int qvl_exif_orientation(const uint8_t *bytes, size_t count) {
+/* 0: no such tag. */
+static int exif_orientation(const uint8_t *bytes, size_t count) {
     if (count >= 6 && memcmp(bytes, "Exif\0\0", 6) == 0) {
         bytes += 6;
         count -= 6;
     }
-    if (count < 8) return 1;
+    if (count < 8) return 0;
     bool little = memcmp(bytes, "II*\0", 4) == 0;
-    if (!little && memcmp(bytes, "MM\0*", 4) != 0) return 1;
+    if (!little && memcmp(bytes, "MM\0*", 4) != 0) return 0;
     size_t at = number(bytes + 4, 4, little);
-    if (at > count - 2) return 1;
+    if (at > count - 2) return 0;
     size_t entries = number(bytes + at, 2, little);
     at += 2;
     for (size_t i = 0; i < entries && count - at >= ENTRY_BYTES; i++, at += ENTRY_BYTES)
         if (number(bytes + at, 2, little) == TAG_ORIENTATION) return entry_orientation(bytes + at, little);
-    return 1;
+    return 0;
+}
+
+/* An attribute or an element, the first that holds a digit; 0: none. */
+static int xmp_orientation(const uint8_t *bytes, size_t count) {
+    static const char name[] = "tiff:Orientation";
+    const size_t length = sizeof name - 1;
+    for (size_t i = 0; i + length + 2 <= count; i++) {
+        if (memcmp(bytes + i, name, length) != 0) continue;
+        const uint8_t *next = bytes + i + length, *end = bytes + count;
+        if (next[0] == '=' && next[1] == '"')
+            next += 2;
+        else if (next[0] == '>')
+            next += 1;
+        else
+            continue;
+        if (next < end && *next >= '0' && *next <= '9') return known_or_1(*next - '0');
+    }
+    return 0;
+}
+
+int qvl_orientation_of(const qvl_metadata *m) {
+    int orientation = exif_orientation(m->exif, m->exif_count);
+    if (!orientation) orientation = xmp_orientation(m->xmp, m->xmp_count);
+    return orientation ? orientation : 1;
 }

@@ -1,13 +1,19 @@
-/* The one thing EXIF says that matters here. */
+/* The one thing that matters here of what EXIF and XMP say. */
 #ifndef QVL_MEDIA_EXIF_H
 #define QVL_MEDIA_EXIF_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Orientation, 1..8, of a block of EXIF data: a TIFF header and its first directory, with or without "Exif\0\0"
- * before it. 1 where there is none, or where anything on the way to it is malformed. NULL with 0 bytes is allowed.
- */
-int qvl_exif_orientation(const uint8_t *bytes, size_t count);
+/* A file's blocks, NULL with 0 bytes where it has none: EXIF is a TIFF header and its first directory, with or without
+ * "Exif\0\0" before it, XMP is text. */
+typedef struct qvl_metadata {
+    const uint8_t *exif, *xmp;
+    size_t exif_count, xmp_count;
+} qvl_metadata;
+
+/* 1..8. EXIF's tag if there is one, else XMP's, as in Pillow's getexif; 1 if there is neither or it holds anything else.
+ * Malformed blocks say nothing. */
+int qvl_orientation_of(const qvl_metadata *metadata);
 
 #endif

@@ -91,12 +91,20 @@ static void on_progress(j_common_ptr jpeg) {
     longjmp(r->failed, 1);
 }
 
-/* Of the first EXIF segment. */
+/* Of the first EXIF segment and the last of XMP. */
 static int orientation(const struct jpeg_decompress_struct *jpeg) {
-    for (const struct jpeg_marker_struct *m = jpeg->marker_list; m; m = m->next)
-        if (m->data_length >= 6 && memcmp(m->data, "Exif\0\0", 6) == 0)
-            return qvl_exif_orientation(m->data, m->data_length);
-    return 1;
+    static const char exif[] = "Exif\0", xmp[] = "http://ns.adobe.com/xap/1.0/"; /* each with the NUL at its end */
+    qvl_metadata metadata = {0};
+    for (const struct jpeg_marker_struct *m = jpeg->marker_list; m; m = m->next) {
+        if (!metadata.exif && m->data_length >= sizeof exif && memcmp(m->data, exif, sizeof exif) == 0) {
+            metadata.exif = m->data;
+            metadata.exif_count = m->data_length;
+        } else if (m->data_length >= sizeof xmp && memcmp(m->data, xmp, sizeof xmp) == 0) {
+            metadata.xmp = m->data + sizeof xmp;
+            metadata.xmp_count = m->data_length - sizeof xmp;
+        }
+    }
+    return qvl_orientation_of(&metadata);
 }
 
 /* Of a file of several scans libjpeg keeps all coefficients, 16 bits each. */

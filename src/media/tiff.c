@@ -5,6 +5,7 @@
  * Grey of 16 bits with white as zero is turned round where it is scaled. Pillow does not turn it, so that the
  * policy for plain conversion does not either. */
 #include "base/memory.h"
+#include "media/exif.h"
 #include "media/media.h"
 
 #include <stdarg.h>
@@ -199,20 +200,28 @@ static size_t work_bytes(const tiff_reader *r) {
     return bytes < (double)SIZE_MAX / 2 ? (size_t)bytes : SIZE_MAX / 2;
 }
 
+static int orientation(TIFF *tiff) {
+    uint16_t tag;
+    uint32_t count = 0;
+    void *xmp = NULL;
+    if (TIFFGetField(tiff, TIFFTAG_ORIENTATION, &tag)) return tag;
+    if (!TIFFGetField(tiff, TIFFTAG_XMLPACKET, &count, &xmp)) return 1;
+    return qvl_orientation_of(&(qvl_metadata){.xmp = xmp, .xmp_count = count});
+}
+
 static qvl_status read_header(tiff_reader *r) {
-    uint16_t planar = PLANARCONFIG_CONTIG, orientation = ORIENTATION_TOPLEFT;
+    uint16_t planar = PLANARCONFIG_CONTIG;
     TIFFGetField(r->tiff, TIFFTAG_IMAGEWIDTH, &r->width);
     TIFFGetField(r->tiff, TIFFTAG_IMAGELENGTH, &r->height);
     TIFFGetFieldDefaulted(r->tiff, TIFFTAG_BITSPERSAMPLE, &r->bits);
     TIFFGetFieldDefaulted(r->tiff, TIFFTAG_SAMPLESPERPIXEL, &r->samples);
     TIFFGetFieldDefaulted(r->tiff, TIFFTAG_COMPRESSION, &r->compression);
     TIFFGetFieldDefaulted(r->tiff, TIFFTAG_PLANARCONFIG, &planar);
-    TIFFGetFieldDefaulted(r->tiff, TIFFTAG_ORIENTATION, &orientation);
     TIFFGetField(r->tiff, TIFFTAG_PHOTOMETRIC, &r->photometric);
     r->planar = planar == PLANARCONFIG_SEPARATE && r->samples > 1;
     r->canvas->upright = true;
     r->canvas->work = work_bytes(r);
-    qvl_status status = qvl_canvas_open(r->canvas, "TIFF", r->width, r->height, orientation);
+    qvl_status status = qvl_canvas_open(r->canvas, "TIFF", r->width, r->height, orientation(r->tiff));
     if (!status) status = check_layout(r);
     if (status || r->canvas->probe) return status;
     if (r->photometric == PHOTOMETRIC_PALETTE) status = read_palette(r);

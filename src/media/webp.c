@@ -27,10 +27,13 @@ static qvl_status status_of(VP8StatusCode code, qvl_canvas *canvas) {
 }
 
 static int orientation(const WebPDemuxer *demuxer) {
-    WebPChunkIterator chunk;
-    if (!WebPDemuxGetChunk(demuxer, "EXIF", 1, &chunk)) return 1;
-    int found = qvl_exif_orientation(chunk.chunk.bytes, chunk.chunk.size);
-    WebPDemuxReleaseChunkIterator(&chunk);
+    WebPChunkIterator exif = {0}, xmp = {0};
+    WebPDemuxGetChunk(demuxer, "EXIF", 1, &exif);
+    WebPDemuxGetChunk(demuxer, "XMP ", 1, &xmp);
+    int found =
+        qvl_orientation_of(&(qvl_metadata){exif.chunk.bytes, xmp.chunk.bytes, exif.chunk.size, xmp.chunk.size});
+    WebPDemuxReleaseChunkIterator(&exif);
+    WebPDemuxReleaseChunkIterator(&xmp);
     return found;
 }
 

@@ -58,7 +58,7 @@ static void report_22_jpeg_decoder(void **state) {
     (void)state;
     jpeg_count = 0;
     for_each_fixture(count_jpeg);
-    assert_true(jpeg_count >= 22 + 16); /* and those with EXIF */
+    assert_true(jpeg_count >= 22 + 16 + 21); /* and those with EXIF and XMP */
 }
 
 static void from_standard_input(void **state) {

@@ -172,6 +172,10 @@ static size_t write_exif(uint8_t *out, bool little, unsigned tag, unsigned type,
     return 26;
 }
 
+static int exif_orientation(const uint8_t *block, size_t count) {
+    return qvl_orientation_of(&(qvl_metadata){.exif = block, .exif_count = count});
+}
+
 static void exif_values_of_both_byte_orders(void **state) {
     (void)state;
     uint8_t exif[40] = "Exif\0";
@@ -181,8 +185,8 @@ static void exif_values_of_both_byte_orders(void **state) {
                 size_t count = write_exif(exif + 6, little, 0x0112, type, 1, value);
                 uint32_t seen = type == 3 ? value & 0xffff : value;
                 int expected = seen >= 1 && seen <= 8 ? (int)seen : 1;
-                assert_int_equal(qvl_exif_orientation(exif + 6, count), expected);
-                assert_int_equal(qvl_exif_orientation(exif, count + 6), expected);
+                assert_int_equal(exif_orientation(exif + 6, count), expected);
+                assert_int_equal(exif_orientation(exif, count + 6), expected);
             }
 }
 
@@ -190,13 +194,13 @@ static void malformed_exif_is_ignored(void **state) {
     (void)state;
     uint8_t good[32], exif[32];
     size_t count = write_exif(good, true, 0x0112, 3, 1, 6);
-    assert_int_equal(qvl_exif_orientation(good, count), 6);
-    assert_int_equal(qvl_exif_orientation(NULL, 0), 1);
+    assert_int_equal(exif_orientation(good, count), 6);
+    assert_int_equal(exif_orientation(NULL, 0), 1);
     for (size_t i = 0; i < 22; i++) { /* cut before the tag is whole; each in its own block */
         uint8_t *cut = malloc(i ? i : 1);
         assert_non_null(cut);
         memcpy(cut, good, i);
-        assert_int_equal(qvl_exif_orientation(cut, i), 1);
+        assert_int_equal(exif_orientation(cut, i), 1);
         free(cut);
     }
     static const struct {
@@ -206,19 +210,58 @@ static void malformed_exif_is_ignored(void **state) {
                  {0x0112, 3, 2}, {0x0112, 3, 0}, {0x0112, 0xffff, 1}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         count = write_exif(exif, true, wrong[i].tag, wrong[i].type, wrong[i].count, 6);
-        assert_int_equal(qvl_exif_orientation(exif, count), 1);
+        assert_int_equal(exif_orientation(exif, count), 1);
     }
     static const uint8_t offsets[][4] = {{0xff, 0xff, 0xff, 0xff}, {26, 0, 0, 0}, {25, 0, 0, 0}, {24, 0, 0, 0}};
     for (size_t i = 0; i < 4; i++) {
         memcpy(exif, good, sizeof exif);
         memcpy(exif + 4, offsets[i], 4);
-        assert_int_equal(qvl_exif_orientation(exif, 26), 1);
+        assert_int_equal(exif_orientation(exif, 26), 1);
     }
     memcpy(exif, good, sizeof exif);
     exif[8] = exif[9] = 0xff; /* more entries than there are; the first is still read */
-    assert_int_equal(qvl_exif_orientation(exif, 26), 6);
+    assert_int_equal(exif_orientation(exif, 26), 6);
     exif[0] = 'X';
-    assert_int_equal(qvl_exif_orientation(exif, 26), 1);
+    assert_int_equal(exif_orientation(exif, 26), 1);
+}
+
+static int xmp_orientation(const char *text, const uint8_t *exif, size_t exif_count) {
+    return qvl_orientation_of(&(qvl_metadata){exif, (const uint8_t *)text, exif_count, strlen(text)});
+}
+
+static void xmp_counts_where_exif_says_nothing(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int orientation;
+    } cases[] = {{"", 1},
+                 {"tiff:Orientation=\"6\"", 6},
+                 {"<x><tiff:Orientation>8</tiff:Orientation></x>", 8},
+                 {"tiff:Orientation='6'", 1},
+                 {"tiff:Orientation = \"6\"", 1},
+                 {"tiff:Orientation=\"x\" tiff:Orientation=\"5\" tiff:Orientation=\"6\"", 5},
+                 {"tiff:Orientation=\"9\" tiff:Orientation=\"5\"", 1},
+                 {"tiff:Orientation=\"0\"", 1},
+                 {"tiff:Orientation=\"", 1},
+                 {"tiff:Orientation>", 1},
+                 {"tiff:Orientation=", 1},
+                 {"tiff:Orientatio", 1}};
+    uint8_t says[32], silent[32], odd[32];
+    size_t count = write_exif(says, true, 0x0112, 3, 1, 3);
+    write_exif(silent, true, 0x0113, 3, 1, 3);
+    write_exif(odd, true, 0x0112, 3, 1, 9);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t length = strlen(cases[i].text);
+        char *text = malloc(length + 1); /* its own block */
+        assert_non_null(text);
+        memcpy(text, cases[i].text, length + 1);
+        assert_int_equal(xmp_orientation(text, NULL, 0), cases[i].orientation);
+        assert_int_equal(xmp_orientation(text, silent, count), cases[i].orientation);
+        assert_int_equal(xmp_orientation(text, silent, 5), cases[i].orientation); /* cut */
+        assert_int_equal(xmp_orientation(text, says, count), 3);
+        assert_int_equal(xmp_orientation(text, odd, count), 1);
+        free(text);
+    }
 }
 
 /* 3 x 2 pixels, numbered, and what each orientation makes of them. */
@@ -336,6 +379,7 @@ int main(void) {
         cmocka_unit_test(report_28_cmyk),
         cmocka_unit_test(exif_values_of_both_byte_orders),
         cmocka_unit_test(malformed_exif_is_ignored),
+        cmocka_unit_test(xmp_counts_where_exif_says_nothing),
         cmocka_unit_test(orientations_turn_as_exif_transpose),
         cmocka_unit_test(large_pictures_are_turned_whole),
         cmocka_unit_test(tiff_is_always_upright),

@@ -70,6 +70,36 @@ def exif_cases(rng, size):
             yield f"exif_{value}_{order}.webp", save(photo(size(), rng), "WEBP", lossless=value > 4, exif=block)
 
 
+# ---- XMP
+
+
+def jpeg_with_xmp(data, text):
+    body = b"http://ns.adobe.com/xap/1.0/\0" + text
+    return data[:2] + b"\xff\xe1" + struct.pack(">H", len(body) + 2) + body + data[2:]
+
+
+def png_with_xmp(data, text, behind=False):
+    at = data.rindex(b"IEND") - 4 if behind else 33
+    return data[:at] + mp.chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0en\0\0" + text) + data[at:]
+
+
+def xmp_cases(rng, size):
+    """XMP that says what to turn, alone, beside EXIF that does not say, and beside EXIF that says otherwise."""
+    for value in (1, 2, 3, 5, 6, 8, 9):
+        form = f'tiff:Orientation="{value}"' if value % 2 else f"<tiff:Orientation>{value}</tiff:Orientation>"
+        text = f"<x:xmpmeta tiff:Orientation='3'><rdf:Description {form} tiff:Orientation=\"4\"/>".encode()
+        for beside, block in (("alone", b""), ("beside", exif_block(7, "<", tag=0x0111)), ("exif", exif_block(7, "<"))):
+            name, behind = f"xmp_{value}_{beside}", value % 2 == 0
+            jpeg = jpeg_with_xmp(save(photo(size(), rng), "JPEG", quality=60), text)
+            yield f"{name}.jpg", jpeg_with_exif(jpeg, block) if block else jpeg
+            png = png_with_xmp(save(photo(size(), rng), "PNG"), text, behind)
+            yield f"{name}.png", png_with_exif(png, block, not behind) if block else png
+            yield f"{name}.webp", save(photo(size(), rng), "WEBP", lossless=behind, xmp=text, exif=block)
+        yield f"xmp_{value}.tif", save(photo(size(), rng), "TIFF", tiffinfo={700: text})
+        tags = {700: text, 0x0112: 7}
+        yield f"xmp_{value}_tag.tif", save(photo(size(), rng), "TIFF", tiffinfo=tags)
+
+
 # ---- WebP
 
 
@@ -421,5 +451,5 @@ def avif_cases(rng, size):
 
 
 def all_cases(rng, size):
-    for cases in (exif_cases, webp_cases, gif_cases, bmp_cases, tiff_cases, avif_cases):
+    for cases in (exif_cases, webp_cases, gif_cases, bmp_cases, tiff_cases, avif_cases, xmp_cases):
         yield from cases(rng, size)
