@@ -3,7 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, TYPE_LONG = 4, ENTRY_BYTES = 12 };
+enum { TAG_ORIENTATION = 0x0112, ENTRY_BYTES = 12 };
+enum { TYPE_BYTE = 1, TYPE_SHORT = 3, TYPE_LONG = 4, TYPE_IFD = 13, TYPE_LONG8 = 16 };
 
 static uint32_t number(const uint8_t *bytes, int size, bool little) {
     uint32_t value = 0;
@@ -15,29 +16,33 @@ static int known_or_1(uint32_t value) {
     return value >= 1 && value <= 8 ? (int)value : 1;
 }
 
-/* An entry of a directory: tag, type, count, and up to four bytes of value. */
+/* An entry of a directory: tag, type, count, and up to four bytes of value. 0: it says nothing, as its type is
+ * unknown or it has no values. 1: also anything else than an orientation. */
 static int entry_orientation(const uint8_t *entry, bool little) {
-    uint32_t type = number(entry + 2, 2, little);
-    if ((type != TYPE_SHORT && type != TYPE_LONG) || number(entry + 4, 4, little) != 1) return 1;
+    uint32_t type = number(entry + 2, 2, little), values = number(entry + 4, 4, little);
+    if (type < TYPE_BYTE || (type > TYPE_IFD && type != TYPE_LONG8) || values == 0) return 0;
+    if ((type != TYPE_SHORT && type != TYPE_LONG) || values != 1) return 1;
     return known_or_1(number(entry + 8, type == TYPE_SHORT ? 2 : 4, little));
 }
 
-/* 0: no such tag. */
+/* 0: no such tag. 1 too where the header is malformed: Pillow looks no further then. */
 static int exif_orientation(const uint8_t *bytes, size_t count) {
-    if (count >= 6 && memcmp(bytes, "Exif\0\0", 6) == 0) {
+    while (count >= 6 && memcmp(bytes, "Exif\0\0", 6) == 0) {
         bytes += 6;
         count -= 6;
     }
-    if (count < 8) return 0;
+    if (count < 8) return count > 0;
+    if (memcmp(bytes, "II+\0", 4) == 0 || memcmp(bytes, "MM\0+", 4) == 0) return 0; /* a BigTIFF */
     bool little = memcmp(bytes, "II*\0", 4) == 0;
-    if (!little && memcmp(bytes, "MM\0*", 4) != 0) return 0;
+    if (!little && memcmp(bytes, "MM\0*", 4) != 0) return 1;
     size_t at = number(bytes + 4, 4, little);
     if (at > count - 2) return 0;
     size_t entries = number(bytes + at, 2, little);
     at += 2;
-    for (size_t i = 0; i < entries && count - at >= ENTRY_BYTES; i++, at += ENTRY_BYTES)
-        if (number(bytes + at, 2, little) == TAG_ORIENTATION) return entry_orientation(bytes + at, little);
-    return 0;
+    int orientation = 0;
+    for (size_t i = 0; i < entries && !orientation && count - at >= ENTRY_BYTES; i++, at += ENTRY_BYTES)
+        if (number(bytes + at, 2, little) == TAG_ORIENTATION) orientation = entry_orientation(bytes + at, little);
+    return orientation;
 }
 
 /* An attribute or an element, the first that holds a digit; 0: none. */

@@ -108,11 +108,11 @@ static void read_palette(png_reader *r) {
     }
 }
 
-/* The text of an iTXt chunk with XMP: keyword, whether and how it is compressed, language, keyword in it, text. */
+/* The text of an iTXt chunk with XMP: keyword, whether it is compressed and how, language, keyword in it, text. */
 static void find_xmp(const uint8_t *bytes, size_t count, qvl_metadata *metadata) {
-    static const char plain[] = "XML:com.adobe.xmp\0\0"; /* with the NUL at its end: not compressed */
-    if (count < sizeof plain || memcmp(bytes, plain, sizeof plain) != 0) return;
-    const uint8_t *end = bytes + count, *language = bytes + sizeof plain;
+    static const char plain[] = "XML:com.adobe.xmp\0"; /* with the NUL at its end: not compressed */
+    if (count <= sizeof plain || memcmp(bytes, plain, sizeof plain) != 0) return;
+    const uint8_t *end = bytes + count, *language = bytes + sizeof plain + 1;
     const uint8_t *keyword = memchr(language, 0, (size_t)(end - language));
     const uint8_t *text = keyword ? memchr(keyword + 1, 0, (size_t)(end - keyword - 1)) : NULL;
     if (!text) return;
@@ -120,16 +120,16 @@ static void find_xmp(const uint8_t *bytes, size_t count, qvl_metadata *metadata)
     metadata->xmp_count = (size_t)(end - text - 1);
 }
 
-/* Of the first eXIf chunk and the last XMP. They may stand behind the pixels, where libpng comes too late to them; and
- * every file is walked to its end, chunk by chunk, so that probing and reading find the same. */
+/* Of the last eXIf chunk and the last XMP, as in Pillow. They may stand behind the pixels, where libpng comes too
+ * late to them; and every file is walked to IEND, chunk by chunk, so that probing and reading find the same. */
 static int orientation(const uint8_t *bytes, size_t count) {
     qvl_metadata metadata = {0};
     for (size_t at = 8; count - at >= 12;) {
         const uint8_t *kind = bytes + at + 4, *data = bytes + at + 8;
         size_t length = png_get_uint_32(bytes + at);
-        if (length > count - at - 12) break;
+        if (length > count - at - 12 || memcmp(kind, "IEND", 4) == 0) break;
         if (memcmp(kind, "iTXt", 4) == 0) find_xmp(data, length, &metadata);
-        if (memcmp(kind, "eXIf", 4) == 0 && !metadata.exif) {
+        if (memcmp(kind, "eXIf", 4) == 0) {
             metadata.exif = data;
             metadata.exif_count = length;
         }

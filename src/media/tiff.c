@@ -200,13 +200,14 @@ static size_t work_bytes(const tiff_reader *r) {
     return bytes < (double)SIZE_MAX / 2 ? (size_t)bytes : SIZE_MAX / 2;
 }
 
-static int orientation(TIFF *tiff) {
+/* A tag that libtiff does not take silences XMP, too: the file is read as the EXIF that it is. */
+static int orientation(const tiff_reader *r) {
     uint16_t tag;
     uint32_t count = 0;
     void *xmp = NULL;
-    if (TIFFGetField(tiff, TIFFTAG_ORIENTATION, &tag)) return tag;
-    if (!TIFFGetField(tiff, TIFFTAG_XMLPACKET, &count, &xmp)) return 1;
-    return qvl_orientation_of(&(qvl_metadata){.xmp = xmp, .xmp_count = count});
+    if (TIFFGetField(r->tiff, TIFFTAG_ORIENTATION, &tag)) return tag;
+    TIFFGetField(r->tiff, TIFFTAG_XMLPACKET, &count, &xmp);
+    return qvl_orientation_of(&(qvl_metadata){r->bytes, xmp, r->count, xmp ? count : 0});
 }
 
 static qvl_status read_header(tiff_reader *r) {
@@ -221,7 +222,7 @@ static qvl_status read_header(tiff_reader *r) {
     r->planar = planar == PLANARCONFIG_SEPARATE && r->samples > 1;
     r->canvas->upright = true;
     r->canvas->work = work_bytes(r);
-    qvl_status status = qvl_canvas_open(r->canvas, "TIFF", r->width, r->height, orientation(r->tiff));
+    qvl_status status = qvl_canvas_open(r->canvas, "TIFF", r->width, r->height, orientation(r));
     if (!status) status = check_layout(r);
     if (status || r->canvas->probe) return status;
     if (r->photometric == PHOTOMETRIC_PALETTE) status = read_palette(r);

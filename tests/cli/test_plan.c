@@ -75,8 +75,8 @@ static void test_text(void **state) {
     write_turned_jpeg(turned, SCENE, 6);
     result r = expect(0, NULL, QVL_RANDOM("plan", SCENE, turned, "--threads", "1", "--cpu-mask", "scalar"));
     assert_says(r.out, "scene.jpg: JPEG 640x427 -> 640x416, grid 1x26x40, 260 tokens\n");
-    assert_says(r.out,
-                "turned.jpg: JPEG 640x427 turned upright (orientation 6) to 427x640 -> 416x640, grid 1x40x26, 260");
+    assert_says(
+        r.out, "turned.jpg: JPEG 640x427 turned upright (orientation 6) to 427x640 -> 416x640, grid 1x40x26, 260");
     assert_says(r.out, "preset transformers; policies: orientation apply, alpha white, gray16 scale\n");
     assert_says(r.out, "520 tokens, 2080 patch rows, ");
     assert_says(r.out,

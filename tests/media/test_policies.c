@@ -225,8 +225,8 @@ static void malformed_exif_is_ignored(void **state) {
     assert_int_equal(exif_orientation(exif, 26), 1);
 }
 
-static int xmp_orientation(const char *text, const uint8_t *exif, size_t exif_count) {
-    return qvl_orientation_of(&(qvl_metadata){exif, (const uint8_t *)text, exif_count, strlen(text)});
+static int xmp_orientation(const char *text, size_t length, const uint8_t *exif, size_t exif_count) {
+    return qvl_orientation_of(&(qvl_metadata){exif, (const uint8_t *)text, exif_count, length});
 }
 
 static void xmp_counts_where_exif_says_nothing(void **state) {
@@ -246,20 +246,23 @@ static void xmp_counts_where_exif_says_nothing(void **state) {
                  {"tiff:Orientation>", 1},
                  {"tiff:Orientation=", 1},
                  {"tiff:Orientatio", 1}};
-    uint8_t says[32], silent[32], odd[32];
+    uint8_t says[32], silent[32], odd[32], unknown[32];
     size_t count = write_exif(says, true, 0x0112, 3, 1, 3);
     write_exif(silent, true, 0x0113, 3, 1, 3);
     write_exif(odd, true, 0x0112, 3, 1, 9);
+    write_exif(unknown, true, 0x0112, 14, 1, 3);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t length = strlen(cases[i].text);
-        char *text = malloc(length + 1); /* its own block */
+        char *text = malloc(length ? length : 1); /* its own block, without a NUL */
         assert_non_null(text);
-        memcpy(text, cases[i].text, length + 1);
-        assert_int_equal(xmp_orientation(text, NULL, 0), cases[i].orientation);
-        assert_int_equal(xmp_orientation(text, silent, count), cases[i].orientation);
-        assert_int_equal(xmp_orientation(text, silent, 5), cases[i].orientation); /* cut */
-        assert_int_equal(xmp_orientation(text, says, count), 3);
-        assert_int_equal(xmp_orientation(text, odd, count), 1);
+        memcpy(text, cases[i].text, length);
+        assert_int_equal(xmp_orientation(text, length, NULL, 0), cases[i].orientation);
+        assert_int_equal(xmp_orientation(text, length, silent, count), cases[i].orientation);
+        assert_int_equal(xmp_orientation(text, length, silent, 16), cases[i].orientation); /* cut, */
+        assert_int_equal(xmp_orientation(text, length, silent, 5), 1);                     /* in its header */
+        assert_int_equal(xmp_orientation(text, length, unknown, count), cases[i].orientation);
+        assert_int_equal(xmp_orientation(text, length, says, count), 3);
+        assert_int_equal(xmp_orientation(text, length, odd, count), 1);
         free(text);
     }
 }

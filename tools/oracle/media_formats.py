@@ -1,4 +1,4 @@
-"""Encoded pictures beyond JPEG and PNG, and EXIF in all formats that have it, for the media tests.
+"""Encoded pictures beyond JPEG and PNG, and EXIF and XMP in the formats that have them, for the media tests.
 
 Pillow writes what it can. What it does not write (most kinds of BMP and TIFF, GIF frames away from the canvas's corner,
 byte orders of EXIF, AVIF with other colour matrices) is put together here byte by byte; Pillow still says what it is.
@@ -40,7 +40,7 @@ def save(image, kind, **options):
 
 def exif_block(orientation, endian, kind=3, count=1, tag=0x0112):
     """A TIFF header and a directory of three tags; kind, count and tag can be made wrong."""
-    value = struct.pack(endian + {3: "HH", 4: "I"}[kind], *((orientation, 0) if kind == 3 else (orientation,)))
+    value = struct.pack(endian + ("HH" if kind == 3 else "I"), *((orientation, 0) if kind == 3 else (orientation,)))
     entries = [
         struct.pack(endian + "HHI4s", 0x010F, 2, 4, b"qvl\0"),
         struct.pack(endian + "HHI4s", tag, kind, count, value),
@@ -98,6 +98,25 @@ def xmp_cases(rng, size):
         yield f"xmp_{value}.tif", save(photo(size(), rng), "TIFF", tiffinfo={700: text})
         tags = {700: text, 0x0112: 7}
         yield f"xmp_{value}_tag.tif", save(photo(size(), rng), "TIFF", tiffinfo=tags)
+    yield from odd_xmp_cases(rng, size)
+
+
+def odd_xmp_cases(rng, size):
+    """Which of several blocks counts, and what a PNG's XMP may look like. Pillow's own reading of each is the measure."""
+    texts = [b'tiff:Orientation="%d"' % value for value in (6, 8)]
+    jpeg = save(photo(size(), rng), "JPEG", quality=60)
+    yield "xmp_two.jpg", jpeg_with_xmp(jpeg_with_xmp(jpeg, texts[0]), texts[1])
+    yield "xmp_tag_9.tif", save(photo(size(), rng), "TIFF", tiffinfo={700: texts[0], 0x0112: 9})
+    png = save(photo(size(), rng), "PNG")
+    yield "xmp_two.png", png_with_xmp(png_with_xmp(png, texts[0]), texts[1])
+    yield "exif_two.png", png_with_exif(png_with_exif(png, exif_block(6, "<")), exif_block(8, "<"))
+    key = b"XML:com.adobe.xmp\0"
+    bodies = {"method": key + b"\0\7\0\0" + texts[0], "flag_2": key + b"\2\0\0\0" + texts[0], "keyword": key,
+              "flag": key + b"\0", "language": key + b"\0\0en", "translated": key + b"\0\0\0" + texts[0],
+              "other": b"XML:com.adobe.xmq\0\0\0\0\0" + texts[0], "empty": key + b"\0\0\0\0"}
+    for name, body in bodies.items():
+        yield f"xmp_{name}.png", png[:33] + mp.chunk(b"iTXt", body) + png[33:]
+    yield "xmp_behind_end.png", png + mp.chunk(b"iTXt", bodies["method"])
 
 
 # ---- WebP

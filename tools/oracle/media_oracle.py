@@ -1,5 +1,6 @@
 """Decoding against Pillow, live and byte for byte: every kind of every format as random pictures, under the default
-policies, under `--policy reference` and on a colour; what headers alone say; cut files; EXIF of all kinds.
+policies, under `--policy reference` and on a colour; what headers alone say; cut files; EXIF of all kinds,
+alone and beside XMP.
 
     python tools/oracle/media_oracle.py [--seed N]
 
@@ -138,22 +139,25 @@ def check_pictures(folder, cases):
 
 
 def check_exif(rng, count=2000):
-    """EXIF blocks, whole, odd and cut: the same orientation as Pillow's, or none where Pillow gives up. A tag that says
-    it has more or fewer values than one is malformed; Pillow would take the first."""
+    """EXIF blocks, whole, odd and cut, half of them beside XMP: the same orientation as Pillow's; XMP's or none where
+    Pillow gives up. A tag that says it has two values is malformed; Pillow would take the first."""
+    kinds = (3, 4, 3, 4, 3, 4, 0, 14, 200)
     jpeg, faults, turned = mp.jpeg(mp.photo(3, 2, rng), quality=90), [], 0
     for _ in range(count):
-        endian, kind, values = "<>"[rng.integers(2)], (3, 4)[rng.integers(2)], int(rng.choice([1, 1, 1, 1, 0, 2]))
+        endian, kind, values = "<>"[rng.integers(2)], int(rng.choice(kinds)), int(rng.choice([1, 1, 1, 1, 0, 2]))
         block = mf.exif_block(int(rng.integers(0, 11)), endian, kind, values, int(rng.choice([0x0112, 0x0111])))
         block = block[:int(rng.choice([len(block), len(block), rng.integers(0, len(block))]))]
-        data = mf.jpeg_with_exif(jpeg, block)
+        xmp = int(rng.integers(0, 10)) if values < 2 and rng.integers(2) else None
+        beside = jpeg if xmp is None else mf.jpeg_with_xmp(jpeg, b'tiff:Orientation="%d"' % xmp)
+        data = mf.jpeg_with_exif(beside, block)
         try:
-            expected = Image.open(io.BytesIO(data)).getexif().get(0x0112, 1) if values == 1 else 1
+            expected = Image.open(io.BytesIO(data)).getexif().get(0x0112, 1) if values < 2 else 1
         except Exception:  # Pillow has many ways to give up here
-            expected = 1
+            expected = xmp
         got = qvl.probe_image(data)["orientation"]
         turned += got != 1
         if got != (expected if expected in range(1, 9) else 1):
-            faults.append(f"EXIF {block.hex()}: orientation {got}, Pillow says {expected}")
+            faults.append(f"EXIF {block.hex()}, XMP {xmp}: orientation {got}, Pillow says {expected}")
     print(f"{count} EXIF blocks, {turned} of them with an orientation")
     return faults
 

@@ -12,10 +12,10 @@ typedef struct product_job {
     qvl_tile_product product;
     int64_t row_blocks, block_rows;       /* block_rows: a multiple of 32 */
     int64_t column_blocks, block_columns; /* block_columns: in panels */
-    int64_t panels, pieces;               /* pieces: column blocks, the last one taken in halves */
+    int64_t panels, pieces;               /* pieces: column blocks, the last one perhaps in two halves */
 } product_job;
 
-/* Of a piece of the columns; all panels behind the last. */
+/* Where a piece begins; where the last one ends for piece == pieces. */
 static int64_t first_panel(const product_job *job, int64_t piece) {
     if (piece == job->pieces) return job->panels;
     if (piece < job->column_blocks) return piece * job->block_columns;
@@ -35,8 +35,9 @@ static void product_block(void *user, int64_t task, int worker) {
     tiles->end();
 }
 
-/* Enough tasks that all threads work to the end, few enough that blocks stay large. Where they are few the last are half
- * as large: a thread whose processor is slower, or shared, keeps the others waiting less. */
+/* Enough tasks that all threads work to the end, few enough that blocks stay large. With fewer than eight a thread
+ * the last column block is done in halves: a thread whose processor is slower, or shared, keeps the others waiting
+ * for half as long, and what those fetch twice is little. */
 static void plan_blocks(product_job *job, int64_t threads) {
     int64_t row_panels = qvl_ceil_div(job->product.rows, QVL_PANEL_ROWS);
     int64_t blocks = qvl_ceil_div(row_panels, QVL_MAX_BLOCK_ROWS / QVL_PANEL_ROWS);
@@ -48,7 +49,7 @@ static void plan_blocks(product_job *job, int64_t threads) {
     job->block_columns = qvl_ceil_div(job->panels, wanted);
     if (job->block_columns > QVL_MAX_BLOCK_PANELS) job->block_columns = QVL_MAX_BLOCK_PANELS;
     job->column_blocks = qvl_ceil_div(job->panels, job->block_columns);
-    bool few = threads > 1 && job->row_blocks * job->column_blocks < 16 * threads;
+    bool few = threads > 1 && job->row_blocks * job->column_blocks < 8 * threads;
     job->pieces = job->column_blocks + (few && job->panels - (job->column_blocks - 1) * job->block_columns > 1);
 }
 

@@ -55,7 +55,7 @@ void qvl_tile_put(uint16_t *data, int64_t steps, int64_t row, int64_t first, int
         int64_t inside = first % QVL_STEP, n = qvl_min_i64(QVL_STEP - inside, count);
         uint16_t *to = qvl_tile_row(data, steps, row, first / QVL_STEP) + inside;
         if (n == QVL_STEP)
-            memcpy(to, values, QVL_STEP * sizeof *values); /* no call */
+            memcpy(to, values, QVL_STEP * sizeof *values); /* of a constant size: moves instead of a call */
         else
             memcpy(to, values, (size_t)n * sizeof *values);
         first += n;
@@ -90,11 +90,11 @@ static void put_floats(const row_job *job, int64_t row, const float *floats, uin
 /* A row, and where it goes, on their way into the caches. */
 static void fetch_row(const row_job *job, int64_t row) {
     const float *x = job->x + row * job->cols;
-    int64_t steps = qvl_steps(job->cols), first = row % job->group * job->cols / QVL_STEP;
+    int64_t steps = qvl_steps(job->cols), out_steps = qvl_steps(job->group * job->cols);
+    int64_t out_row = row / job->group, first = row % job->group * job->cols / QVL_STEP;
     for (int64_t i = 0; i < job->cols; i += 16) __builtin_prefetch(x + i);
     for (int64_t i = 0; i < steps; i++)
-        __builtin_prefetch(
-            qvl_tile_row(job->out->data, qvl_steps(job->group * job->cols), row / job->group, first + i), 1);
+        __builtin_prefetch(qvl_tile_row(job->out->data, out_steps, out_row, first + i), 1);
 }
 
 /* Loads or, with weights, normalises rows. */
