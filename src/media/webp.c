@@ -69,7 +69,7 @@ static void draw(const WebPIterator *frame, size_t channels, const uint8_t *pixe
 }
 
 /* The frame where it is not decoded in place, libwebp's own picture of lossless data, or its alpha of lossy data. */
-static size_t work_bytes(const WebPDemuxer *demuxer, const qvl_canvas *canvas) {
+static size_t work_bytes(const WebPDemuxer *demuxer, const qvl_canvas *canvas, int turn) {
     WebPIterator frame = {0};
     WebPBitstreamFeatures features = {0};
     size_t pixels = (size_t)WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_WIDTH) *
@@ -81,7 +81,7 @@ static size_t work_bytes(const WebPDemuxer *demuxer, const qvl_canvas *canvas) {
     WebPDemuxReleaseIterator(&frame);
     bool alpha = WebPDemuxGetI(demuxer, WEBP_FF_FORMAT_FLAGS) & ALPHA_FLAG;
     bool flattened = alpha && canvas->options->alpha != QVL_ALPHA_DROP;
-    bool turned = canvas->options->orientation == QVL_ORIENTATION_APPLY && orientation(demuxer) != 1;
+    bool turned = canvas->options->orientation == QVL_ORIENTATION_APPLY && turn != 1;
     return pixels * ((lossless ? 4u : alpha ? 1u : 0u) + (flattened ? 4u : turned ? 3u : 0u));
 }
 
@@ -116,9 +116,10 @@ qvl_status qvl_webp_read(const uint8_t *bytes, size_t count, qvl_canvas *canvas)
         status = qvl_canvas_damaged(canvas, "WebP", "the file ends before the picture does");
         goto done;
     }
-    canvas->work = work_bytes(demuxer, canvas);
+    int turn = orientation(demuxer);
+    canvas->work = work_bytes(demuxer, canvas, turn);
     status = qvl_canvas_open(canvas, "WebP", WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_WIDTH),
-                             WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_HEIGHT), orientation(demuxer));
+                             WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_HEIGHT), turn);
     if (status || canvas->probe) goto done;
     if (state != WEBP_DEMUX_DONE || !WebPDemuxGetFrame(demuxer, 1, &frame))
         status = qvl_canvas_damaged(canvas, "WebP", "the file ends before the picture does");
